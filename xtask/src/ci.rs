@@ -1,0 +1,151 @@
+//! `cargo xtask ci`: everything that guards `main`, in order, the cheapest first.
+//!
+//! The steps are one table. Each is a command that a person can type as it stands, and has a time limit; when
+//! it overruns, it is ended together with all its children. The first failure ends the run, because what
+//! follows would only be slower to say the same.
+//!
+//! Two build profiles, not three. Clippy, the tools and the tests share the development profile (optimised a
+//! little, see `Cargo.toml`), so dependencies are built once for all of them. The simulator and the crash
+//! demonstration run in the release profile: 2,000 seeds take several times longer without it, which is more
+//! than the build costs, and it is the build that people run. The two share that build.
+//!
+//! Read next: `ci/group.rs`, how a step is ended with everything it started.
+
+mod group;
+
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use group::Ending;
+
+use crate::{Failure, say, workspace};
+
+#[derive(Args)]
+pub(crate) struct Arguments {
+    /// Run only the step of this name (may be repeated)
+    #[arg(long, value_name = "STEP", value_parser = STEPS.map(|step| step.name))]
+    only: Vec<String>,
+    /// Multiply every time limit, for a machine that is busy with other work
+    #[arg(long, value_name = "FACTOR", default_value_t = 1)]
+    patience: u32,
+}
+
+struct Step {
+    name: &'static str,
+    limit: Duration,
+    /// The program and its arguments.
+    command: &'static [&'static str],
+}
+
+/// Together they stay below 40 minutes, the seven for building `cargo-deny` in `.ci/run` included.
+const STEPS: [Step; 8] = [
+    Step { name: "fmt", limit: Duration::from_secs(30), command: &["cargo", "fmt", "--all", "--check"] },
+    Step {
+        name: "clippy",
+        limit: Duration::from_mins(5),
+        command: &["cargo", "clippy", "--workspace", "--all-targets", "--locked", "--", "--deny", "warnings"],
+    },
+    Step { name: "tidy", limit: Duration::from_mins(1), command: &["cargo", "xtask", "tidy"] },
+    Step {
+        // Advisories are not among the checks: they need a database from the network at every run.
+        name: "deny",
+        limit: Duration::from_mins(1),
+        command: &["cargo", "deny", "check", "bans", "licenses", "sources"],
+    },
+    Step {
+        name: "codegen",
+        limit: Duration::from_mins(5),
+        command: &["cargo", "xtask", "codegen", "--check"],
+    },
+    Step { name: "test", limit: Duration::from_mins(9), command: &["cargo", "test", "--workspace"] },
+    Step {
+        // Builds the release profile first, which is most of its time.
+        name: "torture",
+        limit: Duration::from_mins(7),
+        command: &[
+            "cargo",
+            "run",
+            "--release",
+            "--package",
+            "onceward-cli",
+            "--",
+            "torture",
+            "--seeds",
+            "2000",
+            "--json",
+        ],
+    },
+    Step {
+        name: "crash-demo",
+        limit: Duration::from_mins(3),
+        command: &[
+            "cargo",
+            "run",
+            "--release",
+            "--package",
+            "onceward-cli",
+            "--",
+            "demo",
+            "--crash",
+            "--orders",
+            "2000",
+        ],
+    },
+];
+
+/// Runs the steps and prints, to stderr, how long each took.
+pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
+    let root = workspace::root();
+    let chosen =
+        |step: &&Step| arguments.only.is_empty() || arguments.only.iter().any(|name| name == step.name);
+    let started = Instant::now();
+    let mut timings = Vec::new();
+    let mut failure = None;
+    for step in STEPS.iter().filter(chosen) {
+        let limit = step.limit * arguments.patience;
+        say(&format!("ci: {} (at most {} s): {}", step.name, limit.as_secs(), step.command.join(" ")));
+        let begun = Instant::now();
+        let ending = group::run(step.command, &root, limit)?;
+        timings.push(format!("{:>8.1} s  {:<10}  {ending}", begun.elapsed().as_secs_f64(), step.name));
+        if ending != Ending::Success {
+            failure = Some(format!("step {} {ending}", step.name));
+            break;
+        }
+    }
+    for timing in &timings {
+        say(&format!("ci: {timing}"));
+    }
+    say(&format!("ci: {:>8.1} s  in all", started.elapsed().as_secs_f64()));
+    failure.map_or(Ok(()), |message| Err(message.into()))
+}
+
+#[cfg(test)]
+mod tests {
+    //! The table keeps the promises that its readers rely on.
+
+    use super::*;
+
+    #[test]
+    fn the_limits_fit_the_time_the_whole_may_take() {
+        let install_deny = Duration::from_mins(7);
+        let total: Duration = STEPS.iter().map(|step| step.limit).sum();
+        assert!(total + install_deny < Duration::from_mins(40), "{total:?}");
+    }
+
+    #[test]
+    fn names_are_unique() {
+        for (index, step) in STEPS.iter().enumerate() {
+            assert!(STEPS.iter().skip(index + 1).all(|other| other.name != step.name), "{}", step.name);
+        }
+    }
+
+    #[test]
+    fn the_simulator_runs_at_least_2000_seeds() {
+        let torture = STEPS.iter().find(|step| step.name == "torture");
+        let seeds = torture.and_then(|step| {
+            let at = step.command.iter().position(|word| *word == "--seeds")?;
+            step.command.get(at + 1)?.parse::<u32>().ok()
+        });
+        assert!(seeds.is_some_and(|seeds| seeds >= 2000));
+    }
+}
