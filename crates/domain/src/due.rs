@@ -1,0 +1,220 @@
+//! Due work: the one queue that everything which must happen later goes through (design.md §6, LQ).
+//!
+//! Invariants: a member is in one lane once; a claim moves its due-time to the lease's end, counts an attempt
+//! and hands out a token that no other claim ever gets; complete, retry and extend act only for that token.
+//! Deliberately absent: what to do when tries are used up — the engine decides, from the attempt count.
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::id::PurchaseId;
+use crate::time::{Millis, Timestamp};
+
+/// A queue of its own inside the due-work table.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Lane(Arc<str>);
+
+impl Lane {
+    /// Reservations whose message must be sent (FS-05).
+    pub const SEND_DUE: &'static str = "send_due";
+    /// Reservations whose business deadline comes (FS-15).
+    pub const DEADLINE: &'static str = "deadline";
+    /// Unpaid orders whose time comes (OT-04).
+    pub const ORDER_EXPIRY: &'static str = "order_expiry";
+    /// Events on their way to the bus (FS-11).
+    pub const OUTBOX: &'static str = "outbox";
+    /// Compensation tasks (FS-12).
+    pub const COMPENSATION: &'static str = "compensation";
+    /// Prefix of the lanes in which a store-backed bus keeps its messages.
+    pub const BUS_PREFIX: &'static str = "bus/";
+    /// Prefix of the lanes that hold dead letters.
+    pub const DEAD_PREFIX: &'static str = "dead/";
+
+    /// A lane by name.
+    #[must_use]
+    pub fn new(name: &str) -> Self {
+        Self(Arc::from(name))
+    }
+
+    /// The lane in which this lane's dead letters wait for a person.
+    #[must_use]
+    pub fn dead_letters(&self) -> Self {
+        Self(Arc::from(format!("{}{}", Self::DEAD_PREFIX, self.0).as_str()))
+    }
+
+    /// The name.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for Lane {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(&self.0)
+    }
+}
+
+/// A member's name, unique inside its lane.
+pub type Member = Arc<str>;
+
+/// A fencing token: never handed out twice by one store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Token(pub i64);
+
+/// A change of due work, carried out with the transaction it belongs to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum DueChange {
+    /// Adds a member; where it exists, nothing happens (so that a repeat is harmless).
+    Put {
+        /// Where.
+        lane: Lane,
+        /// Who.
+        member: Member,
+        /// When.
+        due_at: Timestamp,
+        /// What the worker needs.
+        body: Vec<u8>,
+    },
+    /// Removes a member that the token still holds; else the whole transaction loses its guard.
+    Complete(Held),
+    /// Gives a held member back for later, keeping its attempts.
+    Retry {
+        /// The claim.
+        held: Held,
+        /// When again.
+        due_at: Timestamp,
+        /// A smaller body, where part of it is done.
+        body: Option<Vec<u8>>,
+        /// Whether the attempt is taken back: a graceful hand-back does not charge one (A5).
+        charge: Charge,
+    },
+    /// Lengthens a lease.
+    Extend {
+        /// The claim.
+        held: Held,
+        /// New end.
+        lease_until: Timestamp,
+    },
+    /// Removes a member whoever holds it.
+    Remove {
+        /// Where.
+        lane: Lane,
+        /// Who.
+        member: Member,
+    },
+}
+
+/// Whether a hand-back costs an attempt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Charge {
+    /// The attempt counted at the claim stays counted.
+    Keep,
+    /// It is taken back.
+    Refund,
+}
+
+/// A claim, as its holder names it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Held {
+    /// Where.
+    pub lane: Lane,
+    /// Who.
+    pub member: Member,
+    /// The fencing token of the claim.
+    pub token: Token,
+}
+
+/// In which order a lane gives out its members.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sequence {
+    /// Whatever is due, earliest first.
+    ByDue,
+    /// Strictly in the order of arrival: while the head is leased or waiting, nothing behind it is given out.
+    Strict,
+}
+
+/// A request for due members.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClaimRequest {
+    /// Where.
+    pub lane: Lane,
+    /// At most this many.
+    pub limit: u32,
+    /// How long the lease lasts, from the moment of the claim (F5).
+    pub lease: Millis,
+    /// In which order.
+    pub sequence: Sequence,
+}
+
+/// A claimed member.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Claimed {
+    /// Lane, member and token.
+    pub held: Held,
+    /// How many claims there were, this one counted.
+    pub attempts: u32,
+    /// When it had been due.
+    pub due_at: Timestamp,
+    /// When it was put in.
+    pub created_at: Timestamp,
+    /// When the lease ends.
+    pub lease_until: Timestamp,
+    /// What was put in.
+    pub body: Vec<u8>,
+}
+
+/// A member that waits, as a list shows it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Waiting {
+    /// Where.
+    pub lane: Lane,
+    /// Who.
+    pub member: Member,
+    /// When it is due, or when its lease ends.
+    pub due_at: Timestamp,
+    /// When it was put in.
+    pub created_at: Timestamp,
+    /// How many claims there were.
+    pub attempts: u32,
+    /// Whether a lease is running.
+    pub leased: bool,
+    /// What was put in.
+    pub body: Vec<u8>,
+}
+
+/// One lane at a glance.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LaneStatus {
+    /// Which.
+    pub lane: Lane,
+    /// Members in it.
+    pub size: u64,
+    /// Members under a lease.
+    pub leased: u64,
+    /// Earliest due-time (or lease end).
+    pub next_due: Option<Timestamp>,
+    /// When the oldest member was put in.
+    pub oldest: Option<Timestamp>,
+}
+
+const ID_BYTES: usize = 16;
+
+/// Packs purchase ids into a body, 16 bytes each.
+#[must_use]
+pub fn pack_ids(ids: &[PurchaseId]) -> Vec<u8> {
+    ids.iter().flat_map(|id| *id.bytes()).collect()
+}
+
+/// Unpacks what [`pack_ids`] packed; a trailing stump is ignored.
+///
+/// ```
+/// use onceward_domain::{due::{pack_ids, unpack_ids}, id::PurchaseId};
+/// let ids = vec![PurchaseId::from_digest([1; 16], 1), PurchaseId::from_digest([2; 16], 1)];
+/// assert_eq!(unpack_ids(&pack_ids(&ids)), ids);
+/// ```
+#[must_use]
+pub fn unpack_ids(body: &[u8]) -> Vec<PurchaseId> {
+    let (whole, _stump) = body.as_chunks::<ID_BYTES>();
+    whole.iter().map(|bytes| PurchaseId::from_bytes(*bytes)).collect()
+}

@@ -1,0 +1,155 @@
+//! Errors, sorted by who acts next (design.md §4): five classes, never a sixth.
+//!
+//! Invariants: a class says whether the effect took place; a code is stable and documented; the text for the
+//! operator is never shown to a caller. Deliberately absent: HTTP statuses (in `http`) and exit codes (in `cli`).
+
+use std::error::Error as StdError;
+use std::fmt;
+
+/// Did it take effect, and who acts next?
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Class {
+    /// No, a business answer: the caller changes the request.
+    Rejected,
+    /// No, someone else won: the engine reloads (bounded), then the caller.
+    Conflict,
+    /// No, and we know it: the same request after a back-off.
+    Retryable,
+    /// Perhaps: read back by id; repeat only with the same id.
+    UnknownOutcome,
+    /// Part of it, or a defect: a person.
+    Manual,
+}
+
+macro_rules! codes {
+    ($($name:ident $text:literal $class:ident $caller:literal;)*) => {
+        /// Stable codes. The text form is part of the API.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub enum Code {
+            $(#[doc = concat!("`", $text, "`: ", $caller)] $name,)*
+        }
+
+        impl Code {
+            /// Every code, in the order of the table.
+            pub const ALL: &'static [Self] = &[$(Self::$name,)*];
+
+            /// The code as callers see it.
+            #[must_use]
+            pub fn as_str(self) -> &'static str {
+                match self { $(Self::$name => $text,)* }
+            }
+
+            /// The class it belongs to.
+            #[must_use]
+            pub fn class(self) -> Class {
+                match self { $(Self::$name => Class::$class,)* }
+            }
+
+            /// What the caller is told.
+            #[must_use]
+            pub fn caller_text(self) -> &'static str {
+                match self { $(Self::$name => $caller,)* }
+            }
+        }
+    };
+}
+
+codes! {
+    NotFound "not_found" Rejected "There is no such object.";
+    Invalid "invalid" Rejected "A value is outside what is allowed.";
+    SoldOut "sold_out" Rejected "Nothing is left to reserve.";
+    LimitReached "limit_reached" Rejected "The buyer already holds as many as the limit allows.";
+    NotOpen "not_open" Rejected "The sale is not open at this time.";
+    RequestConflict "request_conflict" Rejected "This request id was used before with another body.";
+    Differs "conflict" Rejected "The object exists with other values that may not change.";
+    InsufficientStock "insufficient_stock" Rejected "There is not enough free stock.";
+    OrderNotCancellable "order_not_cancellable" Rejected "The order can no longer be cancelled.";
+    OrderNotPayable "order_not_payable" Rejected "The order cannot be paid in its present state.";
+    IdempotencyKeyReused "idempotency_key_reused" Rejected "This idempotency key was used with another body.";
+    IdempotencyInProgress "idempotency_in_progress" Rejected "The first request with this key is still running.";
+    GuardLost "guard_lost" Conflict "Somebody else changed the object at the same moment.";
+    Backlog "backlog" Retryable "Too much work is waiting; come back later.";
+    Unavailable "unavailable" Retryable "The service cannot answer right now; nothing was changed.";
+    OutcomeUnknown "outcome_unknown" UnknownOutcome "The answer was lost; ask again with the same ids.";
+    ConstraintViolated "needs_operator" Manual "The request met a defect and was set aside for a person.";
+}
+
+/// What went wrong, in which class, with a text for the operator.
+pub struct Error {
+    code: Code,
+    operator: String,
+    source: Option<Box<dyn StdError + Send + Sync>>,
+}
+
+impl Error {
+    /// An error with a text that says what was being attempted.
+    ///
+    /// ```
+    /// use onceward_domain::error::{Class, Code, Error};
+    /// let error = Error::new(Code::SoldOut, "reserving 1 of a/s");
+    /// assert_eq!(error.class(), Class::Rejected);
+    /// ```
+    pub fn new(code: Code, operator: impl Into<String>) -> Self {
+        Self { code, operator: operator.into(), source: None }
+    }
+
+    /// The same, keeping the cause for the log.
+    #[must_use]
+    pub fn because(mut self, source: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
+        self.source = Some(source.into());
+        self
+    }
+
+    /// The stable code.
+    #[must_use]
+    pub fn code(&self) -> Code {
+        self.code
+    }
+
+    /// The class.
+    #[must_use]
+    pub fn class(&self) -> Class {
+        self.code.class()
+    }
+
+    /// What was being attempted, for the operator.
+    #[must_use]
+    pub fn operator_text(&self) -> &str {
+        &self.operator
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{}: {}", self.code.as_str(), self.operator)
+    }
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{self}")?;
+        if let Some(source) = &self.source {
+            write!(out, " (because {source})")?;
+        }
+        Ok(())
+    }
+}
+
+impl StdError for Error {
+    fn source(&self) -> Option<&(dyn StdError + 'static)> {
+        self.source.as_ref().map(|source| source.as_ref() as &(dyn StdError + 'static))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_are_unique_and_speak() {
+        for (index, code) in Code::ALL.iter().enumerate() {
+            assert!(Code::ALL[index + 1..].iter().all(|other| other.as_str() != code.as_str()));
+            assert!(code.caller_text().ends_with('.'));
+        }
+    }
+}

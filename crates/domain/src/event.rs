@@ -1,0 +1,118 @@
+//! What is said between the parts: the message that asks for an order, and the events that tell of decisions.
+//!
+//! Invariants: a message's content is a pure function of its reservation, so its id and its hash never change;
+//! an event's id is a pure function of its purchase and kind. Deliberately absent: the wire format (engine).
+
+use crate::id::{EventId, IdKind, PurchaseId, RequestId, SkuKey, UserId};
+use crate::purchase::{Line, Reason};
+use crate::time::Timestamp;
+
+/// Version of the message's content.
+pub const SCHEMA_VERSION: u32 = 1;
+
+/// `ORDER_CREATE_REQUESTED`: everything needed to create the order (reference 003 §8.3).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OrderCreateRequested {
+    /// From which reservation, message and order id follow.
+    pub purchase: PurchaseId,
+    /// Activity and SKU.
+    pub key: SkuKey,
+    /// The buyer.
+    pub user: UserId,
+    /// The buyer's intent.
+    pub request: RequestId,
+    /// Units.
+    pub quantity: u32,
+    /// When admission let it in.
+    pub reserved_at: Timestamp,
+    /// Until when an order must exist.
+    pub business_deadline: Timestamp,
+}
+
+/// What a decision tells the world.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Event {
+    /// Stable id.
+    pub id: EventId,
+    /// When it was decided.
+    pub at: Timestamp,
+    /// What happened.
+    pub fact: Fact,
+}
+
+/// The facts that travel.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Fact {
+    /// An order exists.
+    OrderCreated {
+        /// Which.
+        purchase: PurchaseId,
+        /// Whose.
+        user: UserId,
+        /// What was bought.
+        lines: Vec<Line>,
+    },
+    /// An order was cancelled and its stock released.
+    OrderCancelled {
+        /// Which.
+        purchase: PurchaseId,
+        /// Whose.
+        user: UserId,
+        /// What was bought.
+        lines: Vec<Line>,
+    },
+    /// A reservation was refused; its compensation is on its way.
+    ReservationRejected {
+        /// Which.
+        purchase: PurchaseId,
+        /// Whose.
+        user: UserId,
+        /// Why.
+        reason: Reason,
+    },
+    /// The stock of record was adjusted by a person.
+    StockAdjusted {
+        /// Of what.
+        key: SkuKey,
+        /// By how many units.
+        delta: i64,
+        /// The how-manieth adjustment of this SKU, from 1.
+        number: u32,
+    },
+}
+
+impl Fact {
+    /// The event type as it is written on the wire.
+    #[must_use]
+    pub fn event_type(&self) -> &'static str {
+        match self {
+            Self::OrderCreated { .. } => "ORDER_CREATED",
+            Self::OrderCancelled { .. } => "ORDER_CANCELLED",
+            Self::ReservationRejected { .. } => "RESERVATION_REJECTED",
+            Self::StockAdjusted { .. } => "STOCK_ADJUSTED",
+        }
+    }
+}
+
+impl Event {
+    /// An order was created.
+    #[must_use]
+    pub fn order_created(purchase: PurchaseId, user: UserId, lines: Vec<Line>, at: Timestamp) -> Self {
+        let id = purchase.event(IdKind::EventOrderCreated);
+        Self { id, at, fact: Fact::OrderCreated { purchase, user, lines } }
+    }
+
+    /// An order was cancelled.
+    #[must_use]
+    pub fn order_cancelled(purchase: PurchaseId, user: UserId, lines: Vec<Line>, at: Timestamp) -> Self {
+        let id = purchase.event(IdKind::EventOrderCancelled);
+        Self { id, at, fact: Fact::OrderCancelled { purchase, user, lines } }
+    }
+
+    /// A reservation was refused.
+    #[must_use]
+    pub fn rejected(purchase: PurchaseId, user: UserId, reason: Reason, at: Timestamp) -> Self {
+        let id = purchase.event(IdKind::EventReservationRejected);
+        Self { id, at, fact: Fact::ReservationRejected { purchase, user, reason } }
+    }
+}

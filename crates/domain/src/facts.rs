@@ -1,0 +1,89 @@
+//! What a decision may look at: the rows it asked for, locked, and the store's own time.
+//!
+//! Invariants: `now` is the clock of the store that holds the rows (DR-06); a row that was asked for and does
+//! not exist is simply not there. Decisions work on their own copy: as they decide, they write the outcome back
+//! into these facts, so that the next command of the batch sees it. Deliberately absent: order of maps — nothing
+//! may iterate over the hash maps, or a replay would differ.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use crate::catalogue::{Activity, Bucket, Sku};
+use crate::changes::{Answered, CompensationTask};
+use crate::id::{ActivityId, PurchaseId, SkuKey, UserId};
+use crate::purchase::Purchase;
+use crate::time::Timestamp;
+
+/// The rows a command names. Stores lock them in the order of the fields, each list by key (design.md §7).
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Need {
+    /// Activities by id.
+    pub activities: Vec<ActivityId>,
+    /// SKUs, each with its activity.
+    pub skus: Vec<SkuKey>,
+    /// Admission buckets.
+    pub buckets: Vec<SkuKey>,
+    /// Purchases by id.
+    pub purchases: Vec<PurchaseId>,
+    /// All purchases of a buyer that have a line of the SKU, in any state.
+    pub buyers: Vec<(SkuKey, UserId)>,
+    /// Compensation tasks.
+    pub compensations: Vec<PurchaseId>,
+    /// First answers by idempotency key.
+    pub answers: Vec<Arc<str>>,
+}
+
+/// The rows that are there.
+#[derive(Debug, Clone)]
+pub struct Facts {
+    /// The store's time.
+    pub now: Timestamp,
+    /// Activities.
+    pub activities: BTreeMap<ActivityId, Activity>,
+    /// SKUs.
+    pub skus: BTreeMap<SkuKey, Sku>,
+    /// Buckets.
+    pub buckets: BTreeMap<SkuKey, Bucket>,
+    /// Purchases, whichever way they were asked for.
+    pub purchases: HashMap<PurchaseId, Purchase>,
+    /// For each buyer that was asked for, the ids of the purchases, oldest first.
+    pub buyers: HashMap<(SkuKey, UserId), Vec<PurchaseId>>,
+    /// Compensation tasks.
+    pub compensations: HashMap<PurchaseId, CompensationTask>,
+    /// First answers.
+    pub answers: HashMap<Arc<str>, Answered>,
+}
+
+impl Facts {
+    /// No rows, at a time.
+    #[must_use]
+    pub fn empty(now: Timestamp) -> Self {
+        Self {
+            now,
+            activities: BTreeMap::new(),
+            skus: BTreeMap::new(),
+            buckets: BTreeMap::new(),
+            purchases: HashMap::new(),
+            buyers: HashMap::new(),
+            compensations: HashMap::new(),
+            answers: HashMap::new(),
+        }
+    }
+
+    /// The purchases of a buyer that have a line of this SKU.
+    pub fn purchases_of<'a>(&'a self, key: &SkuKey, user: &UserId) -> impl Iterator<Item = &'a Purchase> {
+        let ids = self.buyers.get(&(key.clone(), user.clone()));
+        ids.into_iter().flatten().filter_map(|id| self.purchases.get(id))
+    }
+
+    /// Adds a purchase that this batch has just decided on.
+    pub fn remember(&mut self, purchase: Purchase) {
+        for line in &purchase.lines {
+            let ids = self.buyers.entry((line.key.clone(), purchase.user.clone())).or_default();
+            if !ids.contains(&purchase.id) {
+                ids.push(purchase.id);
+            }
+        }
+        self.purchases.insert(purchase.id, purchase);
+    }
+}

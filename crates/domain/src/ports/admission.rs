@@ -1,0 +1,229 @@
+//! Admission: the gate in front of the store (FS-01).
+//!
+//! Invariants: `reserve` is one atomic step per reservation and durable (as far as the adapter promises) when it
+//! answers; a claim for sending moves the entry's due-time to the lease end and never removes it (FS-05); counters
+//! move with the state they belong to, in the same step (FS-13). Where admission lives in the store, it has no
+//! clock, no crash and no loss of its own.
+
+use crate::catalogue::Bucket;
+use crate::due::Held;
+use crate::event::{Event, OrderCreateRequested};
+use crate::id::{CompensationId, PurchaseId, RequestId, ReservationId, SkuKey, UserId};
+use crate::machine::reservation::Reservation as ReservationStatus;
+use crate::machine::transport::Transport;
+use crate::ports::Answer;
+use crate::purchase::Purchase;
+use crate::time::{Millis, Timestamp};
+
+/// A buyer at the gate.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reserve {
+    /// Derived from the request; see [`crate::derive::KeyRing::reservation`].
+    pub purchase: PurchaseId,
+    /// Activity and SKU.
+    pub key: SkuKey,
+    /// The buyer.
+    pub user: UserId,
+    /// The buyer's intent.
+    pub request: RequestId,
+    /// Units, at least 1.
+    pub quantity: u32,
+}
+
+/// The gate's answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ReserveAnswer {
+    /// Let in, just now.
+    Queued {
+        /// The new reservation.
+        reservation: ReservationId,
+    },
+    /// This request was known: its reservation, and what admission knows of it.
+    Repeat {
+        /// The first reservation.
+        reservation: ReservationId,
+        /// Its state as far as it is known here.
+        status: ReservationStatus,
+    },
+    /// The same request id came with another body (FS-02).
+    RequestConflict,
+    /// There is no such activity or SKU.
+    Unknown,
+    /// Outside the sale's hours.
+    NotOpen,
+    /// The buyer holds as many as allowed.
+    LimitReached {
+        /// The live reservation, where the limit is one.
+        live: Option<ReservationId>,
+    },
+    /// Nothing left.
+    SoldOut,
+}
+
+/// Reservations claimed for sending.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SendClaim {
+    /// The claim; settle with it.
+    pub held: Held,
+    /// How many claims there were.
+    pub attempts: u32,
+    /// When the oldest of them was reserved.
+    pub oldest: Timestamp,
+    /// The messages, rebuilt from the reservations (FS-03: same ids, same content).
+    pub messages: Vec<OrderCreateRequested>,
+}
+
+/// How a claim for sending ends.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SendSettlement {
+    /// Every message was acknowledged.
+    Sent(Held),
+    /// These are to be sent again after a while; the others were acknowledged.
+    Again {
+        /// The claim.
+        held: Held,
+        /// Which.
+        unsent: Vec<PurchaseId>,
+        /// After this long.
+        wait: Millis,
+    },
+}
+
+/// The seven answers of a compensation (reference 003 §9.6).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum CompensateCode {
+    /// 1: units were given back now.
+    Applied,
+    /// 2: they had been given back before.
+    AlreadyApplied,
+    /// −1: the reservation is missing; nothing may be added blindly.
+    Missing,
+    /// −2: another reservation is kept under this key.
+    IdMismatch,
+    /// −3: the reservation has an order.
+    OrderExists,
+    /// −4: its state does not allow it.
+    WrongState,
+    /// −5: another compensation is marked.
+    MarkerConflict,
+}
+
+impl CompensateCode {
+    /// Every answer, in the order of the reference.
+    pub const ALL: [Self; 7] = [
+        Self::Applied,
+        Self::AlreadyApplied,
+        Self::Missing,
+        Self::IdMismatch,
+        Self::OrderExists,
+        Self::WrongState,
+        Self::MarkerConflict,
+    ];
+
+    /// The integer code.
+    #[must_use]
+    pub fn code(self) -> i8 {
+        match self {
+            Self::Applied => 1,
+            Self::AlreadyApplied => 2,
+            Self::Missing => -1,
+            Self::IdMismatch => -2,
+            Self::OrderExists => -3,
+            Self::WrongState => -4,
+            Self::MarkerConflict => -5,
+        }
+    }
+
+    /// The name for logs, metrics and `last_result`.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Applied => "COMPENSATED",
+            Self::AlreadyApplied => "ALREADY_COMPENSATED",
+            Self::Missing => "RESERVATION_MISSING",
+            Self::IdMismatch => "RESERVATION_ID_MISMATCH",
+            Self::OrderExists => "ORDER_ALREADY_EXISTS",
+            Self::WrongState => "INVALID_STATUS",
+            Self::MarkerConflict => "COMPENSATION_ID_CONFLICT",
+        }
+    }
+}
+
+/// A durable compensation decision, to be carried out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Compensate {
+    /// Whose units.
+    pub purchase: PurchaseId,
+    /// Of what.
+    pub key: SkuKey,
+    /// The decision's id.
+    pub compensation: CompensationId,
+}
+
+/// What became of one projected event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Projected {
+    /// Counters moved.
+    Applied,
+    /// It had been projected before, or concerns nothing here.
+    Nothing,
+    /// An earlier event of the same SKU is still missing: bring it again later.
+    TooEarly,
+}
+
+/// Reservations whose business deadline has come.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OverdueClaim {
+    /// The claim; settle with it.
+    pub held: Held,
+    /// The reservations, as messages (the store may never have heard of them).
+    pub reservations: Vec<OrderCreateRequested>,
+}
+
+/// What admission knows of one reservation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AdmissionView {
+    /// The reservation.
+    pub purchase: Purchase,
+    /// How far its message has travelled.
+    pub transport: Transport,
+}
+
+/// The gate.
+pub trait Admission: Send + Sync {
+    /// Lets buyers in, or says why not; one answer per command, in order, as if they had come one by one.
+    fn reserve(&self, commands: Vec<Reserve>) -> Answer<'_, Vec<ReserveAnswer>>;
+
+    /// What is known of a reservation.
+    fn find(&self, purchase: PurchaseId) -> Answer<'_, Option<AdmissionView>>;
+
+    /// Claims reservations whose message is due (FS-05).
+    fn claim_send(&self, limit: u32, lease: Millis) -> Answer<'_, Vec<SendClaim>>;
+
+    /// Ends claims; a claim whose lease was lost is skipped. Answers how many were still held.
+    fn settle_send(&self, settlements: Vec<SendSettlement>) -> Answer<'_, u32>;
+
+    /// Earliest time at which `claim_send` would find something.
+    fn next_send(&self) -> Answer<'_, Option<Timestamp>>;
+
+    /// Claims reservations whose business deadline has come (FS-15).
+    fn claim_overdue(&self, limit: u32, lease: Millis) -> Answer<'_, Vec<OverdueClaim>>;
+
+    /// Ends an overdue claim after its rejections are durable.
+    fn settle_overdue(&self, held: Vec<Held>) -> Answer<'_, u32>;
+
+    /// Earliest time at which `claim_overdue` would find something.
+    fn next_overdue(&self) -> Answer<'_, Option<Timestamp>>;
+
+    /// Projects decisions of the store, each at most once (FS-13); one answer per event, in order.
+    fn project(&self, events: Vec<Event>) -> Answer<'_, Vec<Projected>>;
+
+    /// Carries out durable compensations, each at most once (FS-12); one answer each, in order.
+    fn compensate(&self, commands: Vec<Compensate>) -> Answer<'_, Vec<CompensateCode>>;
+
+    /// Makes sure that the SKU has its counters; existing ones are left alone.
+    fn install(&self, key: SkuKey) -> Answer<'_, ()>;
+
+    /// The counters of a SKU.
+    fn counters(&self, key: SkuKey) -> Answer<'_, Option<Bucket>>;
+}

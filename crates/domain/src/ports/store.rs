@@ -1,0 +1,97 @@
+//! The store of record.
+//!
+//! One method changes it: [`Store::transact`] loads the rows of a [`Need`] under lock, runs the decision on them
+//! and applies the [`ChangeSet`], all in one transaction. Everything else only reads, or claims due work.
+//! Invariants: a decision may run more than once (on a conflict) and only the last run is applied; a transaction
+//! is durable when its answer is `Ok`; an `UnknownOutcome` may or may not have been applied. Adapters hold no rules.
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::changes::{ChangeSet, Transition};
+use crate::due::{ClaimRequest, Claimed, Lane, LaneStatus, Waiting};
+use crate::error::Error;
+use crate::facts::{Facts, Need};
+use crate::id::{ActivityId, PurchaseId, UserId};
+use crate::machine::order::Order as OrderStatus;
+use crate::ports::Answer;
+use crate::purchase::Purchase;
+use crate::tally::Tally;
+use crate::time::Timestamp;
+
+/// A pure decision: it may change its facts as it goes, and says what to write.
+pub type Decide = Arc<dyn Fn(&mut Facts) -> Result<ChangeSet, Error> + Send + Sync>;
+
+/// One transaction's worth of work.
+#[derive(Clone)]
+pub struct Work {
+    /// What the operation is called in logs and metrics.
+    pub name: &'static str,
+    /// The rows to load and lock.
+    pub need: Need,
+    /// The decision.
+    pub decide: Decide,
+}
+
+impl fmt::Debug for Work {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("Work").field("name", &self.name).field("need", &self.need).finish_non_exhaustive()
+    }
+}
+
+/// Which orders a list shows.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct OrderFilter {
+    /// Of this buyer.
+    pub user: Option<UserId>,
+    /// In this state.
+    pub status: Option<OrderStatus>,
+    /// With a line of this activity.
+    pub activity: Option<ActivityId>,
+}
+
+/// A page of a list, newest first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PageRequest {
+    /// At most this many, 1 to 200.
+    pub limit: u32,
+    /// Only rows older than this handle.
+    pub before: Option<i64>,
+}
+
+/// The store of record.
+pub trait Store: Send + Sync {
+    /// Loads, decides and applies in one durable transaction. An error of the decision itself is handed
+    /// through and nothing is written.
+    fn transact(&self, work: Work) -> Answer<'_, ()>;
+
+    /// Reads the rows of a need without locking them.
+    fn view(&self, need: Need) -> Answer<'_, Facts>;
+
+    /// Claims due members of a lane under a lease (LQ-01, LQ-02).
+    fn claim_due(&self, request: ClaimRequest) -> Answer<'_, Vec<Claimed>>;
+
+    /// Earliest due-time, or lease end, of a lane.
+    fn next_due(&self, lane: Lane) -> Answer<'_, Option<Timestamp>>;
+
+    /// The member of a lane whose packed body holds this purchase, if there is one.
+    fn find_due(&self, lane: Lane, purchase: PurchaseId) -> Answer<'_, Option<Waiting>>;
+
+    /// Members of a lane, oldest first; `after` is the last member of the page before.
+    fn list_due(&self, lane: Lane, limit: u32, after: Option<Arc<str>>) -> Answer<'_, Vec<Waiting>>;
+
+    /// Every lane that has members.
+    fn lanes(&self) -> Answer<'_, Vec<LaneStatus>>;
+
+    /// Orders, newest first.
+    fn list_orders(&self, filter: OrderFilter, page: PageRequest) -> Answer<'_, Vec<Purchase>>;
+
+    /// What happened to a purchase after it was created, oldest first.
+    fn transitions(&self, purchase: PurchaseId) -> Answer<'_, Vec<Transition>>;
+
+    /// Sums over everything.
+    fn tally(&self) -> Answer<'_, Tally>;
+
+    /// The store's time; also the readiness probe.
+    fn now(&self) -> Answer<'_, Timestamp>;
+}

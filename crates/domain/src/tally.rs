@@ -1,0 +1,64 @@
+//! Sums over the whole store, from which the invariants are judged.
+//!
+//! Stores add up; [`crate::audit`] judges. Deliberately absent: any verdict here.
+
+use std::sync::Arc;
+
+use crate::catalogue::{Bucket, Sku};
+use crate::machine::admission::Admission;
+use crate::machine::order::Order as OrderStatus;
+use crate::machine::reservation::Reservation as ReservationStatus;
+use crate::time::Timestamp;
+
+/// Purchases of one SKU that share their states.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Group {
+    /// Admission's view.
+    pub admission: Admission,
+    /// The store's view.
+    pub reservation: Option<ReservationStatus>,
+    /// The order's state.
+    pub order: Option<OrderStatus>,
+    /// How many purchases.
+    pub purchases: u64,
+    /// How many units of the SKU.
+    pub units: i64,
+}
+
+/// One SKU with all that belongs to it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SkuTally {
+    /// The SKU of record.
+    pub sku: Sku,
+    /// Admission's counters, where the store holds them.
+    pub bucket: Option<Bucket>,
+    /// Its purchases, grouped by state.
+    pub groups: Vec<Group>,
+    /// Buyers whose live orders hold more than `per_user_limit` units.
+    pub buyers_over_limit: u64,
+    /// Sum of `available` over all ledger entries that were written (releases and adjustments).
+    pub ledger_available: i64,
+}
+
+/// The whole store in sums.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Tally {
+    /// The store's time.
+    pub now: Timestamp,
+    /// Every SKU, by key.
+    pub skus: Vec<SkuTally>,
+    /// Rejected or compensating purchases without a task.
+    pub rejections_without_task: u64,
+    /// Tasks whose purchase is in a state that needs none.
+    pub tasks_without_rejection: u64,
+    /// Purchases with an inbox result that contradicts their state.
+    pub inbox_contradictions: u64,
+    /// Cancelled orders whose stock release is not exactly one ledger entry per line.
+    pub cancels_without_release: u64,
+    /// Messages set aside.
+    pub quarantined: u64,
+    /// Size of the store on disk, in bytes, with its log; 0 where it is unknown.
+    pub bytes: u64,
+    /// Free text about the store, e.g. its settings.
+    pub about: Arc<str>,
+}
