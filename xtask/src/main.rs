@@ -8,6 +8,7 @@
 //! Read next: `ci` (what guards `main`), `tidy` (the rules no compiler knows), `codegen`.
 
 mod ci;
+mod codegen;
 mod tidy;
 mod workspace;
 
@@ -24,6 +25,7 @@ fn main() -> ExitCode {
     let outcome = match Cli::parse().command {
         Command::Ci(arguments) => ci::run(&arguments),
         Command::Tidy => tidy::run(),
+        Command::Codegen(arguments) => codegen::run(&arguments),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
@@ -48,6 +50,8 @@ enum Command {
     Ci(ci::Arguments),
     /// Check the rules of the house that the compiler does not know
     Tidy,
+    /// Write the files in docs/generated from the code
+    Codegen(codegen::Arguments),
 }
 
 /// Prints one line to stderr. Nothing can be done about a closed stderr, so its error is dropped.
