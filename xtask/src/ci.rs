@@ -9,14 +9,20 @@
 //! demonstration run in the release profile: 2,000 seeds take several times longer without it, which is more
 //! than the build costs, and it is the build that people run. The two share that build.
 //!
-//! Read next: `ci/group.rs`, how a step is ended with everything it started.
+//! Read next: `ci/group.rs`, how a step is ended with everything it started; `ci/proof.rs`, what it has to show.
 
 mod group;
+mod proof;
 
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::Path;
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use group::Ending;
+use group::{Ending, Job};
+use proof::Proof;
 
 use crate::{Failure, say, workspace};
 
@@ -35,29 +41,48 @@ struct Step {
     limit: Duration,
     /// The program and its arguments.
     command: &'static [&'static str],
+    proof: Proof,
 }
 
 /// Together they stay below 40 minutes, the seven for building `cargo-deny` in `.ci/run` included.
 const STEPS: [Step; 8] = [
-    Step { name: "fmt", limit: Duration::from_secs(30), command: &["cargo", "fmt", "--all", "--check"] },
+    Step {
+        name: "fmt",
+        limit: Duration::from_secs(30),
+        command: &["cargo", "fmt", "--all", "--check"],
+        proof: Proof::ExitCode,
+    },
     Step {
         name: "clippy",
         limit: Duration::from_mins(5),
         command: &["cargo", "clippy", "--workspace", "--all-targets", "--locked", "--", "--deny", "warnings"],
+        proof: Proof::ExitCode,
     },
-    Step { name: "tidy", limit: Duration::from_mins(1), command: &["cargo", "xtask", "tidy"] },
+    Step {
+        name: "tidy",
+        limit: Duration::from_mins(1),
+        command: &["cargo", "xtask", "tidy"],
+        proof: Proof::ExitCode,
+    },
     Step {
         // Advisories are not among the checks: they need a database from the network at every run.
         name: "deny",
         limit: Duration::from_mins(1),
         command: &["cargo", "deny", "check", "bans", "licenses", "sources"],
+        proof: Proof::ExitCode,
     },
     Step {
         name: "codegen",
         limit: Duration::from_mins(5),
         command: &["cargo", "xtask", "codegen", "--check"],
+        proof: Proof::ExitCode,
     },
-    Step { name: "test", limit: Duration::from_mins(9), command: &["cargo", "test", "--workspace"] },
+    Step {
+        name: "test",
+        limit: Duration::from_mins(9),
+        command: &["cargo", "test", "--workspace"],
+        proof: Proof::ExitCode,
+    },
     Step {
         // Builds the release profile first, which is most of its time.
         name: "torture",
@@ -74,6 +99,7 @@ const STEPS: [Step; 8] = [
             "2000",
             "--json",
         ],
+        proof: Proof::Simulation { seeds: 2000 },
     },
     Step {
         name: "crash-demo",
@@ -90,6 +116,7 @@ const STEPS: [Step; 8] = [
             "--orders",
             "2000",
         ],
+        proof: Proof::Report,
     },
 ];
 
@@ -105,7 +132,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         let limit = step.limit * arguments.patience;
         say(&format!("ci: {} (at most {} s): {}", step.name, limit.as_secs(), step.command.join(" ")));
         let begun = Instant::now();
-        let ending = group::run(step.command, &root, limit)?;
+        let ending = run_step(step, &root, limit)?;
         timings.push(format!("{:>8.1} s  {:<10}  {ending}", begun.elapsed().as_secs_f64(), step.name));
         if ending != Ending::Success {
             failure = Some(format!("step {} {ending}", step.name));
@@ -117,6 +144,24 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     }
     say(&format!("ci: {:>8.1} s  in all", started.elapsed().as_secs_f64()));
     failure.map_or(Ok(()), |message| Err(message.into()))
+}
+
+/// Runs one step. What it must show goes through a file, and to the terminal when it has ended.
+fn run_step(step: &Step, root: &Path, limit: Duration) -> Result<Ending, Failure> {
+    let job = |output: Stdio| Job { command: step.command, folder: root, output, limit };
+    if step.proof == Proof::ExitCode {
+        return group::run(job(Stdio::inherit()));
+    }
+    let folder = root.join("target").join("ci");
+    fs::create_dir_all(&folder)?;
+    let path = folder.join(step.name).with_extension("out");
+    let ending = group::run(job(File::create(&path)?.into()))?;
+    let output = fs::read_to_string(&path)?;
+    io::stdout().lock().write_all(output.as_bytes())?;
+    if ending != Ending::Success {
+        return Ok(ending);
+    }
+    Ok(step.proof.check(&output).map_or_else(Ending::Unproved, |()| Ending::Success))
 }
 
 #[cfg(test)]
@@ -140,12 +185,13 @@ mod tests {
     }
 
     #[test]
-    fn the_simulator_runs_at_least_2000_seeds() {
+    fn the_simulator_runs_and_proves_at_least_2000_seeds() {
         let torture = STEPS.iter().find(|step| step.name == "torture");
         let seeds = torture.and_then(|step| {
             let at = step.command.iter().position(|word| *word == "--seeds")?;
             step.command.get(at + 1)?.parse::<u32>().ok()
         });
         assert!(seeds.is_some_and(|seeds| seeds >= 2000));
+        assert!(torture.is_some_and(|step| step.proof == Proof::Simulation { seeds: 2000 }));
     }
 }

@@ -22,6 +22,8 @@ pub(super) enum Ending {
     Success,
     Failed(ExitStatus),
     Overrun,
+    /// It ended well and did not show what it had to.
+    Unproved(String),
 }
 
 impl fmt::Display for Ending {
@@ -30,17 +32,30 @@ impl fmt::Display for Ending {
             Self::Success => write!(f, "passed"),
             Self::Failed(status) => write!(f, "failed: {status}"),
             Self::Overrun => write!(f, "overran its time limit and was ended"),
+            Self::Unproved(missing) => write!(f, "proved nothing: {missing}"),
         }
     }
 }
 
+/// A command, and how it is to be run.
+pub(super) struct Job<'a> {
+    /// The program and its arguments.
+    pub(super) command: &'a [&'a str],
+    pub(super) folder: &'a Path,
+    /// Where its standard output goes.
+    pub(super) output: Stdio,
+    pub(super) limit: Duration,
+}
+
 /// Runs a command to its end, or to its time limit.
-pub(super) fn run(command: &[&str], folder: &Path, limit: Duration) -> Result<Ending, Failure> {
+pub(super) fn run(job: Job<'_>) -> Result<Ending, Failure> {
+    let Job { command, folder, output, limit } = job;
     let (program, arguments) = command.split_first().ok_or("a step without a command")?;
     let mut child = Command::new(program)
         .args(arguments)
         .current_dir(folder)
         .stdin(Stdio::null())
+        .stdout(output)
         .process_group(0)
         .spawn()
         .map_err(|cause| format!("could not start {program}: {cause}"))?;
@@ -107,9 +122,9 @@ mod tests {
     #[test]
     fn success_and_failure_are_told_apart() -> Result<(), Failure> {
         let here = crate::workspace::root();
-        assert_eq!(run(&["sh", "-c", "exit 0"], &here, LONG)?, Ending::Success);
-        assert!(matches!(run(&["sh", "-c", "exit 3"], &here, LONG)?, Ending::Failed(_)));
-        assert!(run(&["onceward-no-such-program"], &here, LONG).is_err());
+        assert_eq!(run_shown(&["sh", "-c", "exit 0"], &here, LONG)?, Ending::Success);
+        assert!(matches!(run_shown(&["sh", "-c", "exit 3"], &here, LONG)?, Ending::Failed(_)));
+        assert!(run_shown(&["onceward-no-such-program"], &here, LONG).is_err());
         Ok(())
     }
 
@@ -117,7 +132,7 @@ mod tests {
     fn an_overrun_ends_the_command_and_its_children() -> Result<(), Failure> {
         let held = HeldPipe::new("overrun")?;
         let script = "exec 3>pipe; sleep 3600 & wait";
-        assert_eq!(run(&["sh", "-c", script], &held.folder, SHORT)?, Ending::Overrun);
+        assert_eq!(run_shown(&["sh", "-c", script], &held.folder, SHORT)?, Ending::Overrun);
         held.assert_released()
     }
 
@@ -125,8 +140,12 @@ mod tests {
     fn a_child_left_behind_is_ended_too() -> Result<(), Failure> {
         let held = HeldPipe::new("left-behind")?;
         let script = "exec 3>pipe; sleep 3600 & exit 0";
-        assert_eq!(run(&["sh", "-c", script], &held.folder, LONG)?, Ending::Success);
+        assert_eq!(run_shown(&["sh", "-c", script], &held.folder, LONG)?, Ending::Success);
         held.assert_released()
+    }
+
+    fn run_shown(command: &[&str], folder: &Path, limit: Duration) -> Result<Ending, Failure> {
+        run(Job { command, folder, output: Stdio::inherit(), limit })
     }
 
     struct HeldPipe {
