@@ -1,1 +1,170 @@
-//! Decisions.
+//! Decisions: pure functions over batches. All rules of the engine are here, once.
+//!
+//! Each takes the loaded [`Facts`] and commands, writes what it decides back into the facts (so that the next
+//! command of the batch sees it), and returns a [`ChangeSet`] with one outcome per command, in order — the same
+//! outcomes as if the commands had come one by one. Invariants: no I/O, no clock (`facts.now` is the store's), no
+//! randomness; idempotency is checked before anything else. Read next: [`create_order`].
+
+pub mod cancel;
+pub mod catalogue;
+pub mod compensate;
+pub mod create_order;
+pub mod deadline;
+pub mod direct_order;
+pub mod project;
+pub mod reserve;
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+
+use crate::changes::{BucketMove, ChangeSet, PurchaseMove, Step, StockMove, Transition};
+use crate::error::{Code, Error};
+use crate::facts::Facts;
+use crate::id::{PurchaseId, SkuKey, UserId};
+use crate::machine::admission::CounterEffect;
+use crate::machine::order::StockEffect;
+use crate::machine::{Machine, Row};
+use crate::purchase::Purchase;
+
+/// The actor of everything that nobody asked for by hand.
+pub const ENGINE: &str = "engine";
+
+/// A decision in the making.
+#[derive(Debug, Default)]
+pub(crate) struct Draft {
+    pub(crate) changes: ChangeSet,
+    stock: BTreeSet<SkuKey>,
+    buckets: BTreeSet<SkuKey>,
+    moved: HashMap<PurchaseId, usize>,
+}
+
+impl Draft {
+    /// Moves `quantity` units of a SKU that was loaded.
+    pub(crate) fn move_stock(&mut self, facts: &mut Facts, key: &SkuKey, effect: StockEffect, quantity: u32) {
+        let sku = facts.skus.get_mut(key).expect("the caller loaded the SKU");
+        sku.stock = sku.stock.moved(effect, quantity);
+        assert!(sku.stock.holds(), "a decision broke the stock of {key}: {:?}", sku.stock);
+        self.stock.insert(key.clone());
+    }
+
+    /// Marks a SKU whose figures the caller has changed itself.
+    pub(crate) fn touch_stock(&mut self, key: &SkuKey) {
+        self.stock.insert(key.clone());
+    }
+
+    /// Moves `quantity` units of a bucket that was loaded.
+    pub(crate) fn move_bucket(
+        &mut self,
+        facts: &mut Facts,
+        key: &SkuKey,
+        effect: CounterEffect,
+        quantity: u32,
+    ) {
+        let bucket = facts.buckets.get_mut(key).expect("the caller loaded the bucket");
+        bucket.shift(effect, quantity);
+        assert!(bucket.holds(), "a decision broke the counters of {key}: {bucket:?}");
+        self.buckets.insert(key.clone());
+    }
+
+    /// Marks a bucket whose counters the caller has changed itself.
+    pub(crate) fn touch_bucket(&mut self, key: &SkuKey) {
+        self.buckets.insert(key.clone());
+    }
+
+    /// Notes a purchase's change, guarded by the revision that was loaded.
+    ///
+    /// # Errors
+    /// A purchase may change once in a set; only a second projection of the same purchase is merged.
+    pub(crate) fn move_purchase(
+        &mut self,
+        facts: &Facts,
+        purchase: &Purchase,
+        step: Step,
+    ) -> Result<(), Error> {
+        if let Some(earlier) =
+            self.changes.purchases.iter_mut().rev().find(|earlier| earlier.id == purchase.id)
+        {
+            return merge(earlier, step);
+        }
+        self.changes.purchases.push(PurchaseMove {
+            id: purchase.id,
+            handle: purchase.handle,
+            revision: purchase.revision,
+            at: facts.now,
+            step,
+        });
+        Ok(())
+    }
+
+    /// Notes a line of history for a row of a machine's table.
+    pub(crate) fn note<M: Machine>(
+        &mut self,
+        facts: &Facts,
+        purchase: PurchaseId,
+        row: &Row<M, M::Event, M::Effect>,
+        actor: &Arc<str>,
+        reference: Option<Arc<str>>,
+    ) {
+        self.changes.transitions.push(Transition {
+            purchase,
+            at: facts.now,
+            kind: M::NAME,
+            from: Some(row.from.name()),
+            to: row.to.name(),
+            cause: row.label,
+            actor: actor.clone(),
+            reference,
+        });
+    }
+
+    /// Closes the draft: one stock move per SKU, one bucket move per bucket, on the revisions that were loaded.
+    pub(crate) fn finish(mut self, facts: &Facts) -> ChangeSet {
+        for key in &self.stock {
+            let sku = &facts.skus[key];
+            self.changes.stock.push(StockMove {
+                key: key.clone(),
+                revision: sku.revision,
+                stock: sku.stock,
+                adjustments: sku.adjustments,
+            });
+        }
+        for key in &self.buckets {
+            self.changes.buckets.push(BucketMove { bucket: facts.buckets[key].clone() });
+        }
+        self.changes
+    }
+}
+
+fn merge(earlier: &mut PurchaseMove, step: Step) -> Result<(), Error> {
+    if let (Step::Admission { .. }, Step::Admission { .. }) = (&earlier.step, &step) {
+        earlier.step = step;
+        return Ok(());
+    }
+    Err(Error::new(Code::GuardLost, "one batch wanted to change a purchase twice"))
+}
+
+/// The first of `quantity` neighbouring places that no purchase of the buyer holds.
+pub(crate) fn free_place(facts: &Facts, key: &SkuKey, user: &UserId, quantity: u32) -> i64 {
+    let mut taken: Vec<(i64, i64)> = facts
+        .purchases_of(key, user)
+        .flat_map(|purchase| &purchase.lines)
+        .filter(|line| line.key == *key && line.place >= 0)
+        .map(|line| (line.place, line.place + i64::from(line.quantity)))
+        .collect();
+    taken.sort_unstable();
+    let mut candidate = 0;
+    for (start, end) in taken {
+        if candidate + i64::from(quantity) <= start {
+            break;
+        }
+        candidate = candidate.max(end);
+    }
+    candidate
+}
+
+/// A place that nobody can want: negative, and unique for the purchase.
+pub(crate) fn freed_place(id: PurchaseId) -> i64 {
+    let mut head = [0_u8; 8];
+    head.copy_from_slice(&id.bytes()[8..16]);
+    -1 - (i64::from_be_bytes(head) & (i64::MAX >> 1))
+}

@@ -176,8 +176,10 @@ pub enum Projected {
 pub struct OverdueClaim {
     /// The claim; settle with it.
     pub held: Held,
-    /// The reservations, as messages (the store may never have heard of them).
+    /// The reservations that are due, as messages (the store may never have heard of them).
     pub reservations: Vec<OrderCreateRequested>,
+    /// The ones of the same entry whose deadline is still ahead, with the earliest of their deadlines.
+    pub remaining: Option<(Timestamp, Vec<PurchaseId>)>,
 }
 
 /// What admission knows of one reservation.
@@ -209,8 +211,8 @@ pub trait Admission: Send + Sync {
     /// Claims reservations whose business deadline has come (FS-15).
     fn claim_overdue(&self, limit: u32, lease: Millis) -> Answer<'_, Vec<OverdueClaim>>;
 
-    /// Ends an overdue claim after its rejections are durable.
-    fn settle_overdue(&self, held: Vec<Held>) -> Answer<'_, u32>;
+    /// Ends overdue claims after their rejections are durable; what remains waits for its own deadline.
+    fn settle_overdue(&self, claims: Vec<OverdueClaim>) -> Answer<'_, u32>;
 
     /// Earliest time at which `claim_overdue` would find something.
     fn next_overdue(&self) -> Answer<'_, Option<Timestamp>>;
@@ -221,8 +223,8 @@ pub trait Admission: Send + Sync {
     /// Carries out durable compensations, each at most once (FS-12); one answer each, in order.
     fn compensate(&self, commands: Vec<Compensate>) -> Answer<'_, Vec<CompensateCode>>;
 
-    /// Makes sure that the SKU has its counters; existing ones are left alone.
-    fn install(&self, key: SkuKey) -> Answer<'_, ()>;
+    /// Whether the gate's counters are rows of the store of record, made in the SKU's own transaction.
+    fn lives_in_store(&self) -> bool;
 
     /// The counters of a SKU.
     fn counters(&self, key: SkuKey) -> Answer<'_, Option<Bucket>>;

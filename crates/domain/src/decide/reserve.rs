@@ -1,0 +1,120 @@
+//! Letting buyers in, for a gate that lives in the store (FS-01, FS-02, FS-19, FS-20).
+//!
+//! Order of checks (api.md): known request, open, limit, stock. Invariants: a repeat of a known request changes
+//! nothing and is recognised before stock is looked at, so the last winner's retry never hears "sold out" (C11);
+//! each admitted batch leaves one `send_due` and one `deadline` entry in the same write.
+
+use crate::changes::ChangeSet;
+use crate::decide::{Draft, free_place};
+use crate::due::{DueChange, Lane, Member, pack_ids};
+use crate::facts::Facts;
+use crate::id::PurchaseId;
+use crate::machine::Machine;
+use crate::machine::admission::{Admission, AdmissionEvent};
+use crate::ports::admission::{Reserve, ReserveAnswer};
+use crate::purchase::{Line, Purchase, Route};
+use crate::time::Timestamp;
+
+/// Decides a batch of reservations; `member` names its due entries.
+///
+/// Needs `skus`, `buckets` and `buyers` of every command.
+#[must_use]
+pub fn reserve(facts: &mut Facts, commands: &[Reserve], member: &Member) -> (ChangeSet, Vec<ReserveAnswer>) {
+    let mut draft = Draft::default();
+    let mut admitted: Vec<PurchaseId> = Vec::new();
+    let mut earliest = Timestamp(i64::MAX);
+    let mut answers = Vec::with_capacity(commands.len());
+    for command in commands {
+        let answer = match refuse(facts, command) {
+            Some(refusal) => refusal,
+            None => {
+                let purchase = admit(facts, &mut draft, command);
+                admitted.push(purchase.id);
+                earliest = earliest.min(purchase.business_deadline);
+                ReserveAnswer::Queued { reservation: purchase.id.reservation() }
+            }
+        };
+        answers.push(answer);
+    }
+    if !admitted.is_empty() {
+        let body = pack_ids(&admitted);
+        for (lane, due_at) in [(Lane::SEND_DUE, facts.now), (Lane::DEADLINE, earliest)] {
+            let put =
+                DueChange::Put { lane: Lane::new(lane), member: member.clone(), due_at, body: body.clone() };
+            draft.changes.due.push(put);
+        }
+    }
+    (draft.finish(facts), answers)
+}
+
+fn refuse(facts: &Facts, command: &Reserve) -> Option<ReserveAnswer> {
+    let (Some(sku), Some(bucket)) = (facts.skus.get(&command.key), facts.buckets.get(&command.key)) else {
+        return Some(ReserveAnswer::Unknown);
+    };
+    let Some(activity) = facts.activities.get(&command.key.activity) else {
+        return Some(ReserveAnswer::Unknown);
+    };
+    if let Some(known) = known_request(facts, command) {
+        return Some(known);
+    }
+    if !activity.is_open(facts.now) {
+        return Some(ReserveAnswer::NotOpen);
+    }
+    let frees = activity.cancelled_frees_limit;
+    let mut held = 0_u64;
+    let mut live = None;
+    for purchase in facts.purchases_of(&command.key, &command.user).filter(|one| one.is_admitted(frees)) {
+        held += u64::from(purchase.units_of(&command.key));
+        live = Some(purchase);
+    }
+    if held + u64::from(command.quantity) > u64::from(sku.per_user_limit) {
+        let only = live.filter(|one| sku.per_user_limit == 1 && one.route == Route::Flash);
+        return Some(ReserveAnswer::LimitReached { live: only.map(|one| one.id.reservation()) });
+    }
+    if bucket.available < i64::from(command.quantity) {
+        return Some(ReserveAnswer::SoldOut);
+    }
+    None
+}
+
+fn known_request(facts: &Facts, command: &Reserve) -> Option<ReserveAnswer> {
+    let known = facts
+        .purchases_of(&command.key, &command.user)
+        .find(|purchase| purchase.route == Route::Flash && purchase.request == command.request)?;
+    if known.units_of(&command.key) != command.quantity {
+        return Some(ReserveAnswer::RequestConflict);
+    }
+    Some(ReserveAnswer::Repeat { reservation: known.id.reservation(), status: known.reservation_status() })
+}
+
+fn admit(facts: &mut Facts, draft: &mut Draft, command: &Reserve) -> Purchase {
+    let row = Admission::Absent.next(AdmissionEvent::Reserve).expect("admitting starts the machine");
+    draft.move_bucket(facts, &command.key, row.effect, command.quantity);
+    let activity = &facts.activities[&command.key.activity];
+    let purchase = Purchase {
+        id: command.purchase,
+        handle: 0,
+        route: Route::Flash,
+        user: command.user.clone(),
+        request: command.request.clone(),
+        lines: vec![Line {
+            key: command.key.clone(),
+            quantity: command.quantity,
+            place: free_place(facts, &command.key, &command.user, command.quantity),
+            unit_price: None,
+        }],
+        admission: row.to,
+        compensation: None,
+        reservation: None,
+        reason: None,
+        reserved_at: facts.now,
+        business_deadline: facts.now.plus(activity.reservation_deadline),
+        inbox: None,
+        order: None,
+        updated_at: facts.now,
+        revision: 0,
+    };
+    facts.remember(purchase.clone());
+    draft.changes.new_purchases.push(purchase.clone());
+    purchase
+}
