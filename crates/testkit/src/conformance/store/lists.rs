@@ -1,0 +1,109 @@
+//! Lists of orders and histories.
+
+use std::sync::Arc;
+
+use onceward_domain::changes::{ChangeSet, Transition};
+use onceward_domain::id::{ActivityId, PurchaseId};
+use onceward_domain::machine::order::Order as OrderStatus;
+use onceward_domain::ports::store::{OrderFilter, PageRequest};
+use onceward_domain::purchase::Purchase;
+
+use super::Case;
+use super::ground::{Ground, START, activity, id, key, order, ordered, reserved, sku, transition, user};
+use crate::block_on::block_on;
+
+pub(super) const CASES: &[Case] = &[
+    Case::new("se_03_orders_are_listed_newest_first_with_filters", filtered),
+    Case::new("se_03_pages_are_stable_under_inserts", stable_pages),
+    Case::new("ob_03_a_history_is_told_oldest_first", history),
+];
+
+fn list(ground: &Ground, filter: OrderFilter, limit: u32, before: Option<i64>) -> Vec<Purchase> {
+    block_on(ground.store.list_orders(filter, PageRequest { limit, before })).expect("list_orders answers")
+}
+
+fn ids(purchases: &[Purchase]) -> Vec<PurchaseId> {
+    purchases.iter().map(|purchase| purchase.id).collect()
+}
+
+fn filtered(ground: &Ground) {
+    ground.must(ChangeSet {
+        activities: vec![activity("sale"), activity("other")],
+        new_skus: vec![sku("sale", "sku", 9), sku("other", "sku", 9)],
+        ..ChangeSet::default()
+    });
+    let (sale, other) = (key("sale", "sku"), key("other", "sku"));
+    let mut paid = ordered(2, "v", &sale, 0);
+    paid.order = Some(order(OrderStatus::Paid));
+    let mut both = ordered(4, "v", &sale, 1);
+    let mut line = both.lines[0].clone();
+    line.key = other.clone();
+    both.lines.push(line);
+    for purchase in
+        [ordered(1, "u", &sale, 0), paid, reserved(3, "u", &sale), both, ordered(5, "u", &other, 0)]
+    {
+        ground.must(ChangeSet { new_purchases: vec![purchase], ..ChangeSet::default() });
+    }
+    let shown = |filter| ids(&list(ground, filter, 200, None));
+    let all = OrderFilter::default();
+    assert_eq!(
+        shown(all.clone()),
+        [id(5), id(4), id(2), id(1)],
+        "a reservation without an order is no order"
+    );
+    assert_eq!(shown(OrderFilter { user: Some(user("u")), ..all.clone() }), [id(5), id(1)]);
+    assert_eq!(shown(OrderFilter { status: Some(OrderStatus::Paid), ..all.clone() }), [id(2)]);
+    let in_other = OrderFilter { activity: Some(ActivityId::trusted("other")), ..all.clone() };
+    assert_eq!(shown(in_other.clone()), [id(5), id(4)]);
+    assert_eq!(shown(OrderFilter { user: Some(user("v")), ..in_other }), [id(4)]);
+    assert!(shown(OrderFilter { user: Some(user("w")), ..all }).is_empty());
+    let whole = list(ground, OrderFilter { user: Some(user("v")), ..OrderFilter::default() }, 1, None);
+    assert_eq!(whole[0].lines.len(), 2, "a listed order comes with all its lines");
+}
+
+fn stable_pages(ground: &Ground) {
+    let key = ground.sale(50);
+    let add = |number: u64| {
+        let place = i64::try_from(number).expect("small");
+        let new_purchases = vec![ordered(number, "u", &key, place)];
+        ground.must(ChangeSet { new_purchases, ..ChangeSet::default() });
+    };
+    (1..=5).for_each(add);
+    let mut seen = Vec::new();
+    let mut before = None;
+    let mut newcomer = 100;
+    loop {
+        let page = list(ground, OrderFilter::default(), 2, before);
+        let Some(last) = page.last() else { break };
+        before = Some(last.handle);
+        seen.extend(ids(&page));
+        newcomer += 1;
+        add(newcomer);
+    }
+    assert_eq!(seen, [5, 4, 3, 2, 1].map(id), "none twice, none left out, newcomers not seen");
+}
+
+fn history(ground: &Ground) {
+    let key = ground.sale(5);
+    ground.must(ChangeSet {
+        new_purchases: vec![ordered(1, "u", &key, 0), ordered(2, "v", &key, 0)],
+        ..ChangeSet::default()
+    });
+    let full = Transition {
+        at: START,
+        from: None,
+        actor: Arc::from("key:运营"),
+        reference: Some(Arc::from("incident-7")),
+        ..transition(id(1), "reinstated", "PAID")
+    };
+    let written = [
+        transition(id(1), "expired", "CANCEL_PENDING"),
+        transition(id(2), "expired", "CANCEL_PENDING"),
+        transition(id(1), "cancelled", "CANCELLED"),
+    ];
+    ground.must(ChangeSet { transitions: written.to_vec(), ..ChangeSet::default() });
+    ground.must(ChangeSet { transitions: vec![full.clone()], ..ChangeSet::default() });
+    let told = block_on(ground.store.transitions(id(1))).expect("transitions answers");
+    assert_eq!(told, [written[0].clone(), written[2].clone(), full]);
+    assert!(block_on(ground.store.transitions(id(9))).expect("transitions answers").is_empty());
+}
