@@ -178,6 +178,20 @@ mod tests {
     }
 
     #[test]
+    fn a_step_that_shows_nothing_does_not_pass() -> Result<(), Failure> {
+        let root = std::env::temp_dir().join(format!("onceward-ci-{}", std::process::id()));
+        fs::create_dir_all(&root)?;
+        let limit = Duration::from_mins(1);
+        let silent = Step { name: "silent", limit, command: &["sh", "-c", "exit 0"], proof: Proof::Report };
+        let speaking = Step { command: &["sh", "-c", "echo done"], ..silent };
+        let failing = Step { command: &["sh", "-c", "echo done; exit 1"], ..silent };
+        assert!(matches!(run_step(&silent, &root, limit)?, Ending::Unproved(_)));
+        assert_eq!(run_step(&speaking, &root, limit)?, Ending::Success);
+        assert!(matches!(run_step(&failing, &root, limit)?, Ending::Failed(_)));
+        Ok(fs::remove_dir_all(root)?)
+    }
+
+    #[test]
     fn names_are_unique() {
         for (index, step) in STEPS.iter().enumerate() {
             assert!(STEPS.iter().skip(index + 1).all(|other| other.name != step.name), "{}", step.name);
