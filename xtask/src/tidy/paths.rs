@@ -38,7 +38,7 @@ fn private_path(line: &str) -> Option<&'static str> {
     })
 }
 
-/// Before the slash of a relative path or an address stands one of these: `src/home/`, `../work/`, `{id}/work/`.
+/// Before the slash of a relative path or an address stands one of these: `src/home/`, `../home/`, `{id}/home/`.
 fn may_precede_a_path(before: char) -> bool {
     !(before.is_alphanumeric() || "_-./})]*".contains(before))
 }
@@ -67,7 +67,7 @@ mod tests {
     #[test]
     fn relative_paths_addresses_and_other_folders_pass() {
         for text in
-            ["crates/home/src", "https://example.org/work/items", "/var/lib/onceward", "~/.cargo", "../root/"]
+            ["crates/home/src", "https://example.org/home/items", "/var/lib/onceward", "~/.cargo", "../root/"]
         {
             assert_eq!(lines_found(text), [0; 0], "{text}");
         }
