@@ -67,7 +67,7 @@ impl Rows {
     }
 }
 
-/// The purchase after a move.
+/// The purchase after a move. A single place is the first line's: only an order's move speaks of all lines.
 fn stepped(mut purchase: Purchase, change: &PurchaseMove) -> Purchase {
     purchase.revision += 1;
     purchase.updated_at = change.at;
@@ -76,26 +76,20 @@ fn stepped(mut purchase: Purchase, change: &PurchaseMove) -> Purchase {
             purchase.reservation = Some(*reservation);
             purchase.inbox = Some(*inbox);
             purchase.order = Some(order.clone());
-            for line in &mut purchase.lines {
-                line.place = *place;
-                line.unit_price = Some(*unit_price);
-            }
+            purchase.lines[0].place = *place;
+            purchase.lines[0].unit_price = Some(*unit_price);
         }
         Step::Reservation { to, reason, inbox, place } => {
             purchase.reservation = Some(*to);
             purchase.reason = reason.or(purchase.reason);
             purchase.inbox = inbox.or(purchase.inbox);
-            for line in &mut purchase.lines {
-                line.place = *place;
-            }
+            purchase.lines[0].place = *place;
         }
         Step::Inbox(inbox) => purchase.inbox = Some(*inbox),
         Step::Admission { to, compensation, place } => {
             purchase.admission = *to;
             purchase.compensation = compensation.or(purchase.compensation);
-            for line in &mut purchase.lines {
-                line.place = *place;
-            }
+            purchase.lines[0].place = *place;
         }
         Step::Order { order, reservation, places } => {
             purchase.order = Some(order.clone());

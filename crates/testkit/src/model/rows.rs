@@ -169,8 +169,10 @@ impl Rows {
         for id in &need.activities {
             facts.activities.extend(self.activities.get(id).map(|row| (id.clone(), row.clone())));
         }
-        for key in &need.skus {
-            facts.skus.extend(self.skus.get(key).map(|row| (key.clone(), row.clone())));
+        for row in need.skus.iter().filter_map(|key| self.skus.get(key)) {
+            let activity = self.activities.get(&row.key.activity);
+            facts.activities.extend(activity.map(|activity| (activity.id.clone(), activity.clone())));
+            facts.skus.insert(row.key.clone(), row.clone());
         }
         for key in &need.buckets {
             facts.buckets.extend(self.buckets.get(key).map(|row| (key.clone(), row.clone())));

@@ -21,6 +21,7 @@ use super::ground::{
 pub(super) const CASES: &[Case] = &[
     Case::new("dr_06_facts_carry_the_time_of_the_store", time_of_the_store),
     Case::new("fs_06_absent_rows_are_absent", absent_rows),
+    Case::new("fs_06_a_sku_comes_with_its_activity", sku_with_activity),
     Case::new("fs_06_catalogue_rows_come_back_whole", catalogue),
     Case::new("fs_04_purchases_come_back_whole_in_every_state", every_state),
     Case::new("c_112_purchases_come_back_whole_at_the_ends_of_their_ranges", extremes),
@@ -45,7 +46,7 @@ fn time_of_the_store(ground: &Ground) {
 fn absent_rows(ground: &Ground) {
     let key = ground.sale(5);
     let nobody = (key.clone(), user("nobody"));
-    let other = super::ground::key("sale", "other");
+    let other = super::ground::key("nowhere", "other");
     let facts = ground.view(Need {
         activities: vec![activity("other").id],
         skus: vec![other.clone()],
@@ -59,6 +60,17 @@ fn absent_rows(ground: &Ground) {
     assert!(facts.purchases.is_empty() && facts.compensations.is_empty() && facts.answers.is_empty());
     assert_eq!(facts.purchases_of(&nobody.0, &nobody.1).count(), 0);
     assert!(ground.view(Need::default()).skus.is_empty(), "nobody asked");
+}
+
+fn sku_with_activity(ground: &Ground) {
+    let key = ground.sale(5);
+    let facts = ground.view(Need { skus: vec![key.clone()], ..Need::default() });
+    assert_eq!(facts.activities.get(&key.activity), Some(&activity("sale")));
+    let decided = ground.decide(Need { skus: vec![key.clone()], ..Need::default() }, move |facts| {
+        assert!(facts.activities.contains_key(&key.activity));
+        Ok(ChangeSet::default())
+    });
+    decided.expect("an empty set is fine");
 }
 
 fn catalogue(ground: &Ground) {
