@@ -1,1 +1,27 @@
-//! Placeholder.
+//! The engine of Onceward: the library that people embed.
+//!
+//! **Purpose.** Run the domain's decisions against a store, a gate and a bus, so that an action may run any number
+//! of times and its business effect lands once.
+//!
+//! **Invariants.** [`execute`] is the only transaction boundary and the only retry loop. Nothing outside the store is
+//! called inside a transaction; every outside action starts from a durable row. Workers hold no state that a crash
+//! could lose.
+//!
+//! **Deliberately absent.** Rules (in the domain), drivers (in adapters), HTTP.
+//!
+//! **Read next.** [`execute`] → [`workers::consumer`] → [`store_admission`] → [`runtime`].
+
+pub mod engine;
+pub mod execute;
+pub mod frame;
+pub mod gate;
+pub mod observe;
+pub mod operations;
+pub mod runtime;
+pub mod store_admission;
+pub mod store_bus;
+pub mod wire;
+pub mod workers;
+
+pub use engine::{Engine, Ports, Settings};
+pub use onceward_domain as domain;

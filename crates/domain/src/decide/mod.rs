@@ -81,11 +81,10 @@ impl Draft {
         purchase: &Purchase,
         step: Step,
     ) -> Result<(), Error> {
-        if let Some(earlier) =
-            self.changes.purchases.iter_mut().rev().find(|earlier| earlier.id == purchase.id)
-        {
-            return merge(earlier, step);
+        if let Some(position) = self.moved.get(&purchase.id) {
+            return merge(&mut self.changes.purchases[*position], step);
         }
+        self.moved.insert(purchase.id, self.changes.purchases.len());
         self.changes.purchases.push(PurchaseMove {
             id: purchase.id,
             handle: purchase.handle,

@@ -1,0 +1,139 @@
+//! The engine's parts in one cheap handle.
+//!
+//! Invariants: every limit has a name and a place here; handles share one set of ports. Read next:
+//! [`crate::execute`].
+
+use std::sync::Arc;
+
+use onceward_domain::derive::KeyRing;
+use onceward_domain::ports::admission::Admission;
+use onceward_domain::ports::bus::Bus;
+use onceward_domain::ports::clock::Ids;
+use onceward_domain::ports::store::Store;
+use onceward_domain::time::Millis;
+
+use crate::runtime::Signals;
+use crate::store_admission::StoreAdmission;
+use crate::store_bus::StoreBus;
+
+/// What the engine needs from outside.
+#[derive(Clone)]
+pub struct Ports {
+    /// The store of record.
+    pub store: Arc<dyn Store>,
+    /// The gate.
+    pub admission: Arc<dyn Admission>,
+    /// The transport.
+    pub bus: Arc<dyn Bus>,
+    /// Names for batches.
+    pub ids: Arc<dyn Ids>,
+}
+
+impl Ports {
+    /// Gate and transport kept in the store itself: the embedded default, and PostgreSQL alone (EM-05).
+    #[must_use]
+    pub fn store_backed(store: Arc<dyn Store>, ids: Arc<dyn Ids>) -> Self {
+        let admission = Arc::new(StoreAdmission::new(store.clone(), ids.clone()));
+        let bus = Arc::new(StoreBus::new(store.clone(), ids.clone()));
+        Self { store, admission, bus, ids }
+    }
+}
+
+/// The engine's named bounds. The defaults suit a small machine.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// Most reservations decided in one transaction.
+    pub reserve_batch: usize,
+    /// Most messages decided in one transaction (design.md §1: 500 for one SKU are one).
+    pub order_batch: usize,
+    /// Most `send_due` entries, outbox entries or tasks that one claim takes.
+    pub claim_batch: u32,
+    /// Lease of every claim; a worker that is slower loses its claim, never its work.
+    pub lease: Millis,
+    /// First wait after a failure.
+    pub back_off_base: Millis,
+    /// Longest wait after a failure.
+    pub back_off_cap: Millis,
+    /// Deliveries or tries after which work is set aside for a person (C65: the next one is refused).
+    pub attempts_limit: u32,
+    /// Longest sleep of a worker that nobody wakes: the bounded poll behind every signal.
+    pub poll: Millis,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            reserve_batch: 512,
+            order_batch: 500,
+            claim_batch: 64,
+            lease: Millis(30_000),
+            back_off_base: Millis(100),
+            back_off_cap: Millis(30_000),
+            attempts_limit: 16,
+            poll: Millis(1_000),
+        }
+    }
+}
+
+pub(crate) struct Inner {
+    pub(crate) ports: Ports,
+    pub(crate) keys: KeyRing,
+    pub(crate) settings: Settings,
+    pub(crate) signals: Signals,
+}
+
+/// A handle to the engine.
+#[derive(Clone)]
+pub struct Engine {
+    inner: Arc<Inner>,
+}
+
+impl Engine {
+    /// Puts the parts together. Nothing runs until [`crate::runtime::start`].
+    #[must_use]
+    pub fn new(ports: Ports, keys: KeyRing, settings: Settings) -> Self {
+        Self { inner: Arc::new(Inner { ports, keys, settings, signals: Signals::default() }) }
+    }
+
+    /// The store of record.
+    #[must_use]
+    pub fn store(&self) -> &dyn Store {
+        &*self.inner.ports.store
+    }
+
+    /// The gate.
+    #[must_use]
+    pub fn admission(&self) -> &dyn Admission {
+        &*self.inner.ports.admission
+    }
+
+    /// The transport.
+    #[must_use]
+    pub fn bus(&self) -> &dyn Bus {
+        &*self.inner.ports.bus
+    }
+
+    /// Names for batches.
+    #[must_use]
+    pub fn ids(&self) -> &dyn Ids {
+        &*self.inner.ports.ids
+    }
+
+    /// The secrets that ids are derived with.
+    #[must_use]
+    pub fn keys(&self) -> &KeyRing {
+        &self.inner.keys
+    }
+
+    /// The named bounds.
+    #[must_use]
+    pub fn settings(&self) -> &Settings {
+        &self.inner.settings
+    }
+
+    /// How parts of one process wake each other.
+    #[must_use]
+    pub fn signals(&self) -> &Signals {
+        &self.inner.signals
+    }
+}

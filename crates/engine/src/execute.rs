@@ -1,0 +1,118 @@
+//! The one transaction boundary and the one retry loop.
+//!
+//! `execute` hands a decision to the store, which loads, decides and applies in one transaction; a lost guard is
+//! decided again on fresh rows, at most [`CONFLICT_TRIES`] times. Invariants: events leave the decision as one outbox
+//! entry of the same transaction; an unknown outcome is handed to the caller, who reads back by id — it is never
+//! retried here. Deliberately absent: waiting. Back-off belongs to whoever claimed the work.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use onceward_domain::changes::ChangeSet;
+use onceward_domain::due::{DueChange, Lane, Member};
+use onceward_domain::error::{Class, Code, Error};
+use onceward_domain::facts::{Facts, Need};
+use onceward_domain::ports::store::{Store, Work};
+use onceward_domain::time::Timestamp;
+
+use crate::engine::Engine;
+use crate::wire;
+
+/// How often a lost guard is decided again; beyond it the caller hears [`Code::GuardLost`].
+pub const CONFLICT_TRIES: u32 = 8;
+
+/// Runs one decision in one transaction and gives its outcome back.
+///
+/// # Errors
+/// The decision's own error, or the store's. After an `UnknownOutcome` the effect may have landed.
+pub async fn execute<O, F>(engine: &Engine, name: &'static str, need: Need, decide: F) -> Result<O, Error>
+where
+    F: Fn(&mut Facts) -> Result<(ChangeSet, O), Error> + Send + Sync + 'static,
+    O: Send + 'static,
+{
+    let outbox = engine.ids().member();
+    let sealed = move |facts: &mut Facts| {
+        let (mut changes, outcome) = decide(facts)?;
+        seal(facts, &mut changes, &outbox);
+        Ok((changes, outcome))
+    };
+    transact(engine.store(), name, need, sealed).await
+}
+
+/// The same on a bare store, for decisions that tell nobody.
+///
+/// # Errors
+/// As [`execute`].
+pub async fn transact<O, F>(store: &dyn Store, name: &'static str, need: Need, decide: F) -> Result<O, Error>
+where
+    F: Fn(&mut Facts) -> Result<(ChangeSet, O), Error> + Send + Sync + 'static,
+    O: Send + 'static,
+{
+    let slot: Arc<Mutex<Option<O>>> = Arc::new(Mutex::new(None));
+    let filled = slot.clone();
+    let work = Work {
+        name,
+        need,
+        decide: Arc::new(move |facts| {
+            let (changes, outcome) = decide(facts)?;
+            *filled.lock().unwrap_or_else(PoisonError::into_inner) = Some(outcome);
+            Ok(changes)
+        }),
+    };
+    let mut tries = 0;
+    loop {
+        tries += 1;
+        match store.transact(work.clone()).await {
+            Ok(()) => {
+                let outcome = slot.lock().unwrap_or_else(PoisonError::into_inner).take();
+                return outcome.ok_or_else(|| {
+                    Error::new(Code::ConstraintViolated, format!("{name}: the store never ran the decision"))
+                });
+            }
+            Err(error) if error.class() == Class::Conflict && tries < CONFLICT_TRIES => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// One claim's end, made when the store's time is known.
+pub type Ending = Arc<dyn Fn(Timestamp) -> Vec<DueChange> + Send + Sync>;
+
+/// Ends claims together; where one of them has lost its lease, one by one, so that it does not undo the others.
+/// Answers how many ended. A lost lease or a lost answer is no error: the work comes again and is recognised.
+///
+/// # Errors
+/// The store's, where it is known that nothing happened.
+pub async fn settle(store: &dyn Store, name: &'static str, endings: Vec<Ending>) -> Result<u32, Error> {
+    let together = endings.clone();
+    let count = u32::try_from(endings.len()).expect("claims are few");
+    let all = move |facts: &mut Facts| {
+        let due = together.iter().flat_map(|ending| ending(facts.now)).collect();
+        Ok((ChangeSet { due, ..ChangeSet::default() }, ()))
+    };
+    match transact(store, name, Need::default(), all).await {
+        Ok(()) => return Ok(count),
+        Err(error) if error.class() == Class::UnknownOutcome => return Ok(0),
+        Err(error) if error.class() == Class::Conflict && count > 1 => {}
+        Err(error) if error.class() == Class::Conflict => return Ok(0),
+        Err(error) => return Err(error),
+    }
+    let mut ended = 0;
+    for ending in endings {
+        ended += Box::pin(settle(store, name, vec![ending])).await?;
+    }
+    Ok(ended)
+}
+
+/// Turns the decision's events into one outbox entry of the same transaction (FS-11).
+fn seal(facts: &Facts, changes: &mut ChangeSet, member: &Member) {
+    if changes.events.is_empty() {
+        return;
+    }
+    let events = std::mem::take(&mut changes.events);
+    changes.due.push(DueChange::Put {
+        lane: Lane::new(Lane::OUTBOX),
+        member: member.clone(),
+        due_at: facts.now,
+        body: wire::encode_events(&events),
+    });
+}

@@ -1,0 +1,142 @@
+//! Metrics and log events by the names of reference 003 §12, in one place.
+//!
+//! Invariants: metric names start with `onceward_`; no label takes an id; log events carry ids as fields and never
+//! a secret. Deliberately absent: an exporter — the HTTP crate renders what is counted here.
+
+use metrics::{counter, gauge};
+use onceward_domain::due::{Lane, LaneStatus};
+use onceward_domain::error::Error;
+use onceward_domain::id::PurchaseId;
+use onceward_domain::time::Timestamp;
+
+/// Buyers were let in.
+pub fn reservations_created(count: u64) {
+    counter!("onceward_reservation_created_total").increment(count);
+    tracing::debug!(target: "onceward", event = "reservation.created", count);
+}
+
+/// Messages were sent; `resent` of them not for the first time.
+pub fn messages_sent(sent: u64, resent: u64, unknown: u64) {
+    counter!("onceward_reservation_sent_total").increment(sent);
+    if resent > 0 {
+        counter!("onceward_reservation_resend_total").increment(resent);
+        tracing::info!(target: "onceward", event = "reservation.mq_resend_claimed", count = resent);
+    }
+    if unknown > 0 {
+        counter!("onceward_reservation_send_unknown_total").increment(unknown);
+        tracing::warn!(target: "onceward", event = "reservation.mq_send_unknown", count = unknown);
+    }
+}
+
+/// The consumer decided on messages.
+pub fn messages_consumed(result: &'static str, count: u64) {
+    counter!("onceward_order_consume_total", "result" => result).increment(count);
+    match result {
+        "duplicate" => {
+            counter!("onceward_inbox_duplicate_total").increment(count);
+            tracing::info!(target: "onceward", event = "order.consumer_duplicate", count);
+        }
+        "payload_conflict" => {
+            counter!("onceward_inbox_payload_conflict_total").increment(count);
+            tracing::error!(target: "onceward", event = "order.payload_conflict", count, "set aside for a person");
+        }
+        "created" => tracing::debug!(target: "onceward", event = "order.transaction_committed", count),
+        _ => {}
+    }
+}
+
+/// The store of record refused an order.
+pub fn order_refused(reason: &'static str) {
+    match reason {
+        "STOCK_SHORT" => counter!("onceward_db_final_stock_reject_total").increment(1),
+        "USER_LIMIT" => counter!("onceward_order_user_unique_conflict_total").increment(1),
+        _ => counter!("onceward_reservation_deadline_total").increment(1),
+    }
+}
+
+/// A commit's answer was lost.
+pub fn commit_unknown(error: &Error) {
+    counter!("onceward_db_commit_unknown_total").increment(1);
+    tracing::warn!(target: "onceward", event = "order.commit_unknown", error = %error);
+}
+
+/// The relay sent an outbox entry, or did not.
+pub fn outbox_sent(result: &'static str, count: u64) {
+    counter!("onceward_outbox_send_total", "result" => result).increment(count);
+    match result {
+        "unknown" => tracing::warn!(target: "onceward", event = "outbox.send_unknown", count),
+        "manual" => {
+            counter!("onceward_outbox_manual_total").increment(count);
+            tracing::error!(target: "onceward", event = "outbox.manual", count);
+        }
+        _ => tracing::debug!(target: "onceward", event = "outbox.claimed", count),
+    }
+}
+
+/// A compensation was answered by the gate.
+pub fn compensation(purchase: PurchaseId, result: &'static str) {
+    counter!("onceward_compensation_total", "result" => result).increment(1);
+    let compensation_id = purchase.compensation();
+    match result {
+        "COMPENSATED" => {
+            tracing::info!(target: "onceward", event = "compensation.redis_applied", %compensation_id)
+        }
+        "ALREADY_COMPENSATED" => {
+            counter!("onceward_compensation_already_applied_total").increment(1);
+            tracing::info!(target: "onceward", event = "compensation.already_applied", %compensation_id);
+        }
+        "RESERVATION_MISSING" => {
+            counter!("onceward_compensation_redis_missing_total").increment(1);
+            tracing::error!(target: "onceward", event = "compensation.redis_missing", %compensation_id);
+        }
+        _ => {
+            counter!("onceward_compensation_state_conflict_total").increment(1);
+            tracing::error!(target: "onceward", event = "compensation.state_conflict", %compensation_id, result);
+        }
+    }
+}
+
+/// A compensation was authorized by the store.
+pub fn compensation_authorized(purchase: PurchaseId) {
+    let compensation_id = purchase.compensation();
+    tracing::info!(target: "onceward", event = "compensation.authorized", %compensation_id);
+}
+
+/// A claim came back because its lease had ended.
+pub fn lease_expired(lane: &str, attempts: u32) {
+    if attempts > 1 {
+        let name = match lane {
+            Lane::OUTBOX => "onceward_outbox_lease_expired_total",
+            _ => "onceward_reservation_send_lease_expired_total",
+        };
+        counter!(name).increment(1);
+    }
+}
+
+/// Sizes and ages of the lanes, as of the store's time.
+pub fn lanes(now: Timestamp, lanes: &[LaneStatus]) {
+    let known = [
+        (Lane::SEND_DUE, "onceward_reservation_send_pending", "onceward_reservation_send_oldest_age_seconds"),
+        (Lane::OUTBOX, "onceward_outbox_pending", "onceward_outbox_oldest_age_seconds"),
+        (Lane::COMPENSATION, "onceward_compensation_pending", "onceward_compensation_oldest_age_seconds"),
+    ];
+    for (name, size_gauge, age_gauge) in known {
+        let status = lanes.iter().find(|one| one.lane.as_str() == name);
+        let oldest = status.and_then(|one| one.oldest);
+        gauge!(size_gauge).set(status.map_or(0.0, |one| one.size as f64));
+        gauge!(age_gauge).set(oldest.map_or(0.0, |at| now.since(at).0 as f64 / 1000.0));
+    }
+    let dead: u64 =
+        lanes.iter().filter(|one| one.lane.as_str().starts_with(Lane::DEAD_PREFIX)).map(|one| one.size).sum();
+    gauge!("onceward_dead_letters").set(dead as f64);
+}
+
+/// How far the invariants are off: zero everywhere is health.
+pub fn invariant_deltas(store: i64, gate: i64, across: i64) {
+    gauge!("onceward_inventory_pg_invariant_delta").set(store as f64);
+    gauge!("onceward_inventory_redis_invariant_delta").set(gate as f64);
+    gauge!("onceward_inventory_cross_system_delta").set(across as f64);
+    if store != 0 || gate != 0 {
+        tracing::error!(target: "onceward", event = "reconcile.anomaly_detected", store, gate, across);
+    }
+}

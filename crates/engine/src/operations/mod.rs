@@ -1,0 +1,9 @@
+//! Operations: what a caller can ask of the engine, one function each.
+//!
+//! Each derives ids, names the rows it needs, and executes one decision. Invariant: any operation may be repeated
+//! with the same ids. Deliberately absent: DTOs and statuses (in `http` and `cli`).
+
+pub mod catalogue;
+pub mod operate;
+pub mod order;
+pub mod reservation;

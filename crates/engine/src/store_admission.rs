@@ -1,0 +1,271 @@
+//! A gate that lives in the store, written once over the `Store` port (design.md §8, EM-05).
+//!
+//! Invariants: `QUEUED` is durable before it is said, because the answer follows the commit; its counters are rows
+//! beside the purchase and move in the same transaction. How far a message has travelled is not a column: it is
+//! what the `send_due` lane says of the reservation.
+
+use std::sync::Arc;
+
+use onceward_domain::decide;
+use onceward_domain::due::{
+    Charge, ClaimRequest, Claimed, DueChange, Held, Lane, Sequence, Waiting, pack_ids, unpack_ids,
+};
+use onceward_domain::error::Error;
+use onceward_domain::event::{Event, Fact, OrderCreateRequested};
+use onceward_domain::facts::{Facts, Need};
+use onceward_domain::id::{PurchaseId, SkuKey};
+use onceward_domain::machine::transport::Transport;
+use onceward_domain::ports::Answer;
+use onceward_domain::ports::admission::{
+    Admission, AdmissionView, Compensate, CompensateCode, OverdueClaim, Projected, Reserve, ReserveAnswer,
+    SendClaim, SendSettlement,
+};
+use onceward_domain::ports::clock::Ids;
+use onceward_domain::ports::store::Store;
+use onceward_domain::purchase::{Purchase, Route};
+use onceward_domain::time::{Millis, Timestamp};
+
+use crate::execute::{Ending, settle, transact};
+
+/// The gate.
+pub struct StoreAdmission {
+    store: Arc<dyn Store>,
+    ids: Arc<dyn Ids>,
+}
+
+impl StoreAdmission {
+    /// A gate over a store.
+    #[must_use]
+    pub fn new(store: Arc<dyn Store>, ids: Arc<dyn Ids>) -> Self {
+        Self { store, ids }
+    }
+
+    async fn claim(&self, lane: &'static str, limit: u32, lease: Millis) -> Result<Vec<Claimed>, Error> {
+        let request = ClaimRequest { lane: Lane::new(lane), limit, lease, sequence: Sequence::ByDue };
+        self.store.claim_due(request).await
+    }
+
+    async fn purchases(&self, claims: &[Claimed]) -> Result<Facts, Error> {
+        let purchases = claims.iter().flat_map(|one| unpack_ids(&one.body)).collect();
+        self.store.view(Need { purchases, ..Need::default() }).await
+    }
+
+    async fn end(&self, name: &'static str, ends: Vec<End>) -> Result<u32, Error> {
+        let endings = ends
+            .into_iter()
+            .map(|end| -> Ending { Arc::new(move |now| vec![end.clone().at(now)]) })
+            .collect();
+        settle(&*self.store, name, endings).await
+    }
+
+    async fn claim_send_some(&self, limit: u32, lease: Millis) -> Result<Vec<SendClaim>, Error> {
+        let claims = self.claim(Lane::SEND_DUE, limit, lease).await?;
+        if claims.is_empty() {
+            return Ok(Vec::new());
+        }
+        let facts = self.purchases(&claims).await?;
+        Ok(claims
+            .into_iter()
+            .map(|one| SendClaim {
+                messages: messages(&facts, &unpack_ids(&one.body)),
+                oldest: one.created_at,
+                attempts: one.attempts,
+                held: one.held,
+            })
+            .collect())
+    }
+
+    async fn claim_overdue_some(&self, limit: u32, lease: Millis) -> Result<Vec<OverdueClaim>, Error> {
+        let claims = self.claim(Lane::DEADLINE, limit, lease).await?;
+        if claims.is_empty() {
+            return Ok(Vec::new());
+        }
+        let facts = self.purchases(&claims).await?;
+        Ok(claims.into_iter().map(|one| sort_overdue(&facts, one)).collect())
+    }
+
+    async fn find_one(&self, id: PurchaseId) -> Result<Option<AdmissionView>, Error> {
+        let mut facts = self.store.view(Need { purchases: vec![id], ..Need::default() }).await?;
+        let Some(purchase) = facts.purchases.remove(&id).filter(|one| one.route == Route::Flash) else {
+            return Ok(None);
+        };
+        let transport = if purchase.reservation.is_some() {
+            Transport::Published
+        } else {
+            let entry = self.store.find_due(Lane::new(Lane::SEND_DUE), id).await?;
+            entry.map_or(Transport::Published, |entry| transport_of(&entry))
+        };
+        Ok(Some(AdmissionView { purchase, transport }))
+    }
+}
+
+#[derive(Clone)]
+enum End {
+    Complete(Held),
+    Again { held: Held, ids: Vec<PurchaseId>, wait: Millis },
+    At { held: Held, ids: Vec<PurchaseId>, due_at: Timestamp },
+}
+
+impl End {
+    fn at(self, now: Timestamp) -> DueChange {
+        match self {
+            Self::Complete(held) => DueChange::Complete(held),
+            Self::Again { held, ids, wait } => {
+                let body = Some(pack_ids(&ids));
+                DueChange::Retry { held, due_at: now.plus(wait), body, charge: Charge::Keep }
+            }
+            Self::At { held, ids, due_at } => {
+                DueChange::Retry { held, due_at, body: Some(pack_ids(&ids)), charge: Charge::Refund }
+            }
+        }
+    }
+}
+
+fn transport_of(entry: &Waiting) -> Transport {
+    match (entry.leased, entry.attempts) {
+        (true, _) => Transport::Publishing,
+        (false, 0) => Transport::Pending,
+        (false, _) => Transport::Unknown,
+    }
+}
+
+fn to_message(purchase: &Purchase) -> OrderCreateRequested {
+    let line = &purchase.lines[0];
+    OrderCreateRequested {
+        purchase: purchase.id,
+        key: line.key.clone(),
+        user: purchase.user.clone(),
+        request: purchase.request.clone(),
+        quantity: line.quantity,
+        reserved_at: purchase.reserved_at,
+        business_deadline: purchase.business_deadline,
+    }
+}
+
+fn messages(facts: &Facts, ids: &[PurchaseId]) -> Vec<OrderCreateRequested> {
+    ids.iter().filter_map(|id| facts.purchases.get(id)).map(to_message).collect()
+}
+
+fn sort_overdue(facts: &Facts, claimed: Claimed) -> OverdueClaim {
+    let mut reservations = Vec::new();
+    let mut remaining: Option<(Timestamp, Vec<PurchaseId>)> = None;
+    for id in unpack_ids(&claimed.body) {
+        let Some(purchase) = facts.purchases.get(&id).filter(|one| one.reservation.is_none()) else {
+            continue;
+        };
+        if purchase.business_deadline <= facts.now {
+            reservations.push(to_message(purchase));
+        } else {
+            let (first, ids) = remaining.get_or_insert((purchase.business_deadline, Vec::new()));
+            *first = (*first).min(purchase.business_deadline);
+            ids.push(id);
+        }
+    }
+    OverdueClaim { held: claimed.held, reservations, remaining }
+}
+
+fn need_of_reserve(commands: &[Reserve]) -> Need {
+    let mut need = Need::default();
+    for command in commands {
+        if !need.skus.contains(&command.key) {
+            need.skus.push(command.key.clone());
+        }
+        need.buyers.push((command.key.clone(), command.user.clone()));
+    }
+    need.buckets.clone_from(&need.skus);
+    need
+}
+
+fn need_of_events(events: &[Event]) -> Need {
+    let mut need = Need::default();
+    let add_bucket = |need: &mut Need, key: &SkuKey| {
+        if !need.buckets.contains(key) {
+            need.buckets.push(key.clone());
+        }
+    };
+    for event in events {
+        match &event.fact {
+            Fact::OrderCreated { purchase, lines, .. } | Fact::OrderCancelled { purchase, lines, .. } => {
+                need.purchases.push(*purchase);
+                lines.iter().for_each(|line| add_bucket(&mut need, &line.key));
+            }
+            Fact::StockAdjusted { key, .. } => add_bucket(&mut need, key),
+            Fact::ReservationRejected { .. } => {}
+        }
+    }
+    need
+}
+
+impl Admission for StoreAdmission {
+    fn reserve(&self, commands: Vec<Reserve>) -> Answer<'_, Vec<ReserveAnswer>> {
+        let member = self.ids.member();
+        let need = need_of_reserve(&commands);
+        let decide = move |facts: &mut Facts| Ok(decide::reserve::reserve(facts, &commands, &member));
+        Box::pin(transact(&*self.store, "admission.reserve", need, decide))
+    }
+
+    fn find(&self, purchase: PurchaseId) -> Answer<'_, Option<AdmissionView>> {
+        Box::pin(self.find_one(purchase))
+    }
+
+    fn claim_send(&self, limit: u32, lease: Millis) -> Answer<'_, Vec<SendClaim>> {
+        Box::pin(self.claim_send_some(limit, lease))
+    }
+
+    fn settle_send(&self, settlements: Vec<SendSettlement>) -> Answer<'_, u32> {
+        let ends = settlements.into_iter().map(|one| match one {
+            SendSettlement::Sent(held) => End::Complete(held),
+            SendSettlement::Again { held, unsent, wait } => End::Again { held, ids: unsent, wait },
+        });
+        Box::pin(self.end("admission.settle_send", ends.collect()))
+    }
+
+    fn next_send(&self) -> Answer<'_, Option<Timestamp>> {
+        self.store.next_due(Lane::new(Lane::SEND_DUE))
+    }
+
+    fn claim_overdue(&self, limit: u32, lease: Millis) -> Answer<'_, Vec<OverdueClaim>> {
+        Box::pin(self.claim_overdue_some(limit, lease))
+    }
+
+    fn settle_overdue(&self, claims: Vec<OverdueClaim>) -> Answer<'_, u32> {
+        let ends = claims.into_iter().map(|one| match one.remaining {
+            None => End::Complete(one.held),
+            Some((due_at, ids)) => End::At { held: one.held, ids, due_at },
+        });
+        Box::pin(self.end("admission.settle_overdue", ends.collect()))
+    }
+
+    fn next_overdue(&self) -> Answer<'_, Option<Timestamp>> {
+        self.store.next_due(Lane::new(Lane::DEADLINE))
+    }
+
+    fn project(&self, events: Vec<Event>) -> Answer<'_, Vec<Projected>> {
+        let need = need_of_events(&events);
+        let decide = move |facts: &mut Facts| decide::project::project(facts, &events);
+        Box::pin(transact(&*self.store, "admission.project", need, decide))
+    }
+
+    fn compensate(&self, commands: Vec<Compensate>) -> Answer<'_, Vec<CompensateCode>> {
+        let mut need = Need::default();
+        for command in &commands {
+            need.purchases.push(command.purchase);
+            if !need.buckets.contains(&command.key) {
+                need.buckets.push(command.key.clone());
+            }
+        }
+        let decide = move |facts: &mut Facts| decide::compensate::release(facts, &commands);
+        Box::pin(transact(&*self.store, "admission.compensate", need, decide))
+    }
+
+    fn lives_in_store(&self) -> bool {
+        true
+    }
+
+    fn counters(&self, key: SkuKey) -> Answer<'_, Option<onceward_domain::catalogue::Bucket>> {
+        Box::pin(async move {
+            let mut facts = self.store.view(Need { buckets: vec![key.clone()], ..Need::default() }).await?;
+            Ok(facts.buckets.remove(&key))
+        })
+    }
+}

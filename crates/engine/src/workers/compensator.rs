@@ -1,0 +1,115 @@
+//! The compensator (FS-12): authorize in the store, release at the gate, conclude in the store.
+//!
+//! Invariants: the gate is called only with a durable authorization, and outside any transaction; a crash between any
+//! two steps is taken up by the next claim, and the gate then answers "already"; without an answer the task waits and
+//! is tried again with the same id, until tries are used up and a person takes over.
+
+use onceward_domain::changes::ChangeSet;
+use onceward_domain::decide::compensate::{Authorized, Conclusion, authorize, conclude};
+use onceward_domain::due::{ClaimRequest, Claimed, DueChange, Held, Lane, Sequence, unpack_ids};
+use onceward_domain::error::Error;
+use onceward_domain::facts::{Facts, Need};
+use onceward_domain::id::PurchaseId;
+use onceward_domain::ports::admission::{Compensate, CompensateCode};
+use onceward_domain::time::{Timestamp, back_off};
+
+use crate::engine::Engine;
+use crate::execute::execute;
+use crate::observe;
+use crate::workers::{Next, wait_until};
+
+struct Task {
+    purchase: PurchaseId,
+    claimed: Claimed,
+}
+
+/// Claims tasks and carries them through.
+///
+/// # Errors
+/// The store's; what was claimed comes again after its lease.
+pub async fn step(engine: &Engine) -> Result<Next, Error> {
+    let settings = engine.settings();
+    let lane = Lane::new(Lane::COMPENSATION);
+    let request = ClaimRequest {
+        lane: lane.clone(),
+        limit: settings.claim_batch,
+        lease: settings.lease,
+        sequence: Sequence::ByDue,
+    };
+    let claimed = engine.store().claim_due(request).await?;
+    if claimed.is_empty() {
+        return wait_until(engine, engine.store().next_due(lane).await?).await;
+    }
+    let tasks: Vec<Task> = claimed
+        .into_iter()
+        .filter_map(|claimed| {
+            let purchase = unpack_ids(&claimed.body).first().copied()?;
+            Some(Task { purchase, claimed })
+        })
+        .collect();
+    let ids: Vec<PurchaseId> = tasks.iter().map(|task| task.purchase).collect();
+    let need = Need { purchases: ids.clone(), compensations: ids.clone(), ..Need::default() };
+    let named = ids.clone();
+    let verdicts =
+        execute(engine, "compensation.authorize", need.clone(), move |facts| authorize(facts, &named))
+            .await?;
+    let (release, idle) = sort(tasks, verdicts);
+    let answers = carry_out(engine, &release).await;
+    finish(engine, need, release, idle, answers).await?;
+    Ok(Next::Again)
+}
+
+fn sort(tasks: Vec<Task>, verdicts: Vec<Authorized>) -> (Vec<(Task, Compensate)>, Vec<Held>) {
+    let mut release = Vec::new();
+    let mut idle = Vec::new();
+    for (task, verdict) in tasks.into_iter().zip(verdicts) {
+        match verdict {
+            Authorized::Release(command) => {
+                observe::compensation_authorized(task.purchase);
+                release.push((task, command));
+            }
+            Authorized::Done | Authorized::Refused => idle.push(task.claimed.held),
+        }
+    }
+    (release, idle)
+}
+
+/// Without an answer nothing is known: every task waits and asks again with the same id (DR-02).
+async fn carry_out(engine: &Engine, release: &[(Task, Compensate)]) -> Vec<Option<CompensateCode>> {
+    let commands: Vec<Compensate> = release.iter().map(|(_, command)| command.clone()).collect();
+    match engine.admission().compensate(commands).await {
+        Ok(codes) => codes.into_iter().map(Some).collect(),
+        Err(error) => {
+            tracing::warn!(target: "onceward", event = "compensation.no_answer", error = ?error);
+            vec![None; release.len()]
+        }
+    }
+}
+
+async fn finish(
+    engine: &Engine,
+    need: Need,
+    release: Vec<(Task, Compensate)>,
+    idle: Vec<Held>,
+    answers: Vec<Option<CompensateCode>>,
+) -> Result<(), Error> {
+    let settings = engine.settings().clone();
+    let now = engine.store().now().await?;
+    let conclusions: Vec<Conclusion> = release
+        .into_iter()
+        .zip(answers)
+        .map(|((task, _), code)| {
+            observe::compensation(task.purchase, code.map_or("NO_ANSWER", CompensateCode::name));
+            let wait = back_off(task.claimed.attempts, settings.back_off_base, settings.back_off_cap);
+            let retry_at: Timestamp = now.plus(wait);
+            let is_last_try = task.claimed.attempts >= settings.attempts_limit;
+            Conclusion { purchase: task.purchase, code, held: task.claimed.held, retry_at, is_last_try }
+        })
+        .collect();
+    execute(engine, "compensation.conclude", need, move |facts: &mut Facts| {
+        let mut changes: ChangeSet = conclude(facts, &conclusions)?;
+        changes.due.extend(idle.iter().cloned().map(DueChange::Complete));
+        Ok((changes, ()))
+    })
+    .await
+}

@@ -1,0 +1,231 @@
+//! The order consumer: from messages to orders (FS-06 to FS-10).
+//!
+//! Invariants: a batch is one store transaction and is acknowledged only after its commit; a message that makes a batch
+//! fail is found by halving and set aside alone; an unknown commit is looked up by message id and never compensated,
+//! never re-created (reference 003 §9.8). Read next: [`onceward_domain::decide::create_order`].
+
+use std::sync::Arc;
+
+use onceward_domain::changes::{ChangeSet, Quarantined};
+use onceward_domain::decide::create_order::{Incoming, Outcome, create_orders};
+use onceward_domain::derive::payload_hash;
+use onceward_domain::error::{Class, Code, Error};
+use onceward_domain::event::OrderCreateRequested;
+use onceward_domain::facts::{Facts, Need};
+use onceward_domain::ports::bus::{Delivery, Settlement, Topic};
+use onceward_domain::time::back_off;
+
+use crate::engine::Engine;
+use crate::execute::execute;
+use crate::observe;
+use crate::wire;
+use crate::workers::{Next, wait_until};
+
+/// Takes deliveries, decides them batch by batch, settles each batch after its commit.
+///
+/// # Errors
+/// The bus's or the store's; what was not settled comes again.
+pub async fn step(engine: &Engine) -> Result<Next, Error> {
+    let settings = engine.settings();
+    let limit = u32::try_from(settings.order_batch).unwrap_or(u32::MAX);
+    let deliveries = engine.bus().consume(Topic::OrderCreate, limit, settings.lease).await?;
+    if deliveries.is_empty() {
+        return wait_until(engine, engine.bus().next_delivery(Topic::OrderCreate).await?).await;
+    }
+    for batch in deliveries.chunks(settings.order_batch) {
+        let settlements = handle(engine, batch).await?;
+        engine.bus().settle(Topic::OrderCreate, settlements).await?;
+    }
+    Ok(Next::Again)
+}
+
+async fn handle(engine: &Engine, batch: &[Delivery]) -> Result<Vec<Settlement>, Error> {
+    let mut settlements = Vec::with_capacity(batch.len());
+    let mut incoming = Vec::with_capacity(batch.len());
+    let mut deliveries = Vec::with_capacity(batch.len());
+    for delivery in batch {
+        if delivery.attempts > engine.settings().attempts_limit {
+            settlements.push(dead(delivery, "tries are used up"));
+            continue;
+        }
+        match read(engine, delivery) {
+            Ok(message) => {
+                let payload: Arc<[u8]> = Arc::from(delivery.message.payload.as_slice());
+                incoming.push(Incoming { message, payload_hash: payload_hash(&payload), payload });
+                deliveries.push(delivery);
+            }
+            Err(error) => {
+                quarantine(engine, delivery, &error).await?;
+                settlements.push(Settlement::Ack(delivery.receipt.clone()));
+            }
+        }
+    }
+    let outcomes = decide(engine, incoming).await;
+    for (delivery, outcome) in deliveries.into_iter().zip(outcomes) {
+        settlements.push(conclude(engine, delivery, outcome));
+    }
+    Ok(settlements)
+}
+
+/// Decodes a message and proves that its ids are ours (FS-02).
+fn read(engine: &Engine, delivery: &Delivery) -> Result<OrderCreateRequested, Error> {
+    let message = wire::decode_message(&delivery.message.payload)?;
+    if !engine.keys().owns(message.purchase, &message.key, &message.user, &message.request) {
+        return Err(Error::new(Code::Invalid, "the reservation id does not belong to this request"));
+    }
+    Ok(message)
+}
+
+async fn quarantine(engine: &Engine, delivery: &Delivery, why: &Error) -> Result<(), Error> {
+    tracing::error!(target: "onceward", event = "order.message_quarantined", id = %delivery.message.id, error = %why);
+    observe::messages_consumed("payload_conflict", 1);
+    let message = delivery.message.clone();
+    execute(engine, "quarantine", Need::default(), move |facts: &mut Facts| {
+        let quarantined = vec![Quarantined {
+            message_id: message.id.clone(),
+            payload_hash: payload_hash(&message.payload),
+            reason: "unreadable",
+            payload: message.payload.clone(),
+            at: facts.now,
+        }];
+        Ok((ChangeSet { quarantined, ..ChangeSet::default() }, ()))
+    })
+    .await
+}
+
+/// Decides messages in one transaction; where that fails for good, halves until the culprit stands alone.
+async fn decide(engine: &Engine, incoming: Vec<Incoming>) -> Vec<Result<Outcome, Error>> {
+    if incoming.is_empty() {
+        return Vec::new();
+    }
+    let mut done: Vec<Result<Outcome, Error>> = Vec::with_capacity(incoming.len());
+    // A stack of parts, first part on top; each split adds one, so it never holds more than log2(n) + 1.
+    let mut parts = vec![incoming];
+    while let Some(part) = parts.pop() {
+        match decide_part(engine, &part).await {
+            Ok(outcomes) => done.extend(outcomes.into_iter().map(Ok)),
+            Err(error) if part.len() > 1 && matches!(error.class(), Class::Manual | Class::Conflict) => {
+                let mut first = part;
+                let second = first.split_off(first.len() / 2);
+                parts.push(second);
+                parts.push(first);
+            }
+            Err(error) => {
+                let again = |_| Err(Error::new(error.code(), error.operator_text()));
+                done.extend(part.iter().map(again));
+            }
+        }
+    }
+    done
+}
+
+async fn decide_part(engine: &Engine, part: &[Incoming]) -> Result<Vec<Outcome>, Error> {
+    let need = need_of(part);
+    let member = engine.ids().member();
+    let batch = part.to_vec();
+    let decision = move |facts: &mut Facts| create_orders(facts, &batch, &member);
+    let decided = execute(engine, "create_orders", need.clone(), decision).await;
+    match decided {
+        Ok(outcomes) => {
+            tell(engine, &outcomes);
+            Ok(outcomes)
+        }
+        Err(error) if error.class() == Class::UnknownOutcome => {
+            observe::commit_unknown(&error);
+            look_up(engine, need, part, error).await
+        }
+        Err(error) => Err(error),
+    }
+}
+
+fn need_of(part: &[Incoming]) -> Need {
+    let mut need = Need::default();
+    for incoming in part {
+        if !need.skus.contains(&incoming.message.key) {
+            need.skus.push(incoming.message.key.clone());
+        }
+        need.buyers.push((incoming.message.key.clone(), incoming.message.user.clone()));
+    }
+    need
+}
+
+/// FS-10: the inbox says whether the commit landed. All there with the same hash: it did. Else the messages stay
+/// unacknowledged and come again with the same ids.
+async fn look_up(engine: &Engine, need: Need, part: &[Incoming], lost: Error) -> Result<Vec<Outcome>, Error> {
+    let facts = engine.store().view(need).await?;
+    let mut outcomes = Vec::with_capacity(part.len());
+    for incoming in part {
+        let inbox = facts.purchases.get(&incoming.message.purchase).and_then(|purchase| purchase.inbox);
+        match inbox {
+            Some(inbox) if inbox.payload_hash == incoming.payload_hash => {
+                outcomes.push(Outcome::Duplicate(inbox.result));
+            }
+            _ => return Err(lost),
+        }
+    }
+    wake(engine);
+    Ok(outcomes)
+}
+
+fn tell(engine: &Engine, outcomes: &[Outcome]) {
+    let mut created = 0;
+    for outcome in outcomes {
+        match outcome {
+            Outcome::Created(_) => created += 1,
+            Outcome::Rejected(reason) => {
+                observe::order_refused(reason.name());
+                observe::messages_consumed(outcome.name(), 1);
+            }
+            Outcome::Duplicate(_)
+            | Outcome::Late
+            | Outcome::PayloadConflict
+            | Outcome::UnknownSku
+            | Outcome::Frozen => observe::messages_consumed(outcome.name(), 1),
+        }
+    }
+    if created > 0 {
+        observe::messages_consumed("created", created);
+    }
+    wake(engine);
+}
+
+fn wake(engine: &Engine) {
+    engine.signals().relay.notify_one();
+    engine.signals().compensate.notify_one();
+    engine.signals().decided.notify_waiters();
+}
+
+fn conclude(engine: &Engine, delivery: &Delivery, outcome: Result<Outcome, Error>) -> Settlement {
+    let settings = engine.settings();
+    let retry = || {
+        let wait = back_off(delivery.attempts, settings.back_off_base, settings.back_off_cap);
+        Settlement::Retry(delivery.receipt.clone(), wait)
+    };
+    match outcome {
+        Ok(Outcome::Frozen) if delivery.attempts >= settings.attempts_limit => dead(delivery, "frozen"),
+        Ok(Outcome::Frozen) => retry(),
+        Ok(
+            Outcome::Created(_)
+            | Outcome::Rejected(_)
+            | Outcome::Duplicate(_)
+            | Outcome::Late
+            | Outcome::PayloadConflict
+            | Outcome::UnknownSku,
+        ) => Settlement::Ack(delivery.receipt.clone()),
+        Err(error) if matches!(error.class(), Class::Manual) => {
+            tracing::error!(target: "onceward", event = "order.poison", id = %delivery.message.id, error = ?error);
+            observe::messages_consumed("manual", 1);
+            dead(delivery, "a defect")
+        }
+        Err(error) => {
+            tracing::warn!(target: "onceward", event = "order.retry", id = %delivery.message.id, error = ?error);
+            observe::messages_consumed("retry", 1);
+            retry()
+        }
+    }
+}
+
+fn dead(delivery: &Delivery, why: &'static str) -> Settlement {
+    tracing::error!(target: "onceward", event = "order.dead_letter", id = %delivery.message.id, why);
+    Settlement::Dead(delivery.receipt.clone())
+}

@@ -1,0 +1,47 @@
+//! The deadline worker (FS-15): reservations without an order are rejected when their business deadline has passed.
+//!
+//! Invariant: the durable rejection comes first; units go back only through the compensation it creates.
+
+use onceward_domain::decide::deadline::{Outcome, pass_deadline};
+use onceward_domain::error::Error;
+use onceward_domain::facts::Need;
+
+use crate::engine::Engine;
+use crate::execute::execute;
+use crate::observe;
+use crate::workers::{Next, wait_until};
+
+/// Claims overdue reservations, rejects the undecided ones, settles the claims.
+///
+/// # Errors
+/// The ports'; what was claimed comes again after its lease.
+pub async fn step(engine: &Engine) -> Result<Next, Error> {
+    let settings = engine.settings();
+    let claims = engine.admission().claim_overdue(settings.claim_batch, settings.lease).await?;
+    if claims.is_empty() {
+        return wait_until(engine, engine.admission().next_overdue().await?).await;
+    }
+    for claim in &claims {
+        if claim.reservations.is_empty() {
+            continue;
+        }
+        let mut need = Need::default();
+        for message in &claim.reservations {
+            if !need.skus.contains(&message.key) {
+                need.skus.push(message.key.clone());
+            }
+            need.buyers.push((message.key.clone(), message.user.clone()));
+        }
+        let overdue = claim.reservations.clone();
+        let outcomes =
+            execute(engine, "pass_deadline", need, move |facts| pass_deadline(facts, &overdue)).await?;
+        if outcomes.contains(&Outcome::Rejected) {
+            observe::order_refused("BUSINESS_DEADLINE_EXCEEDED");
+            engine.signals().compensate.notify_one();
+            engine.signals().relay.notify_one();
+            engine.signals().decided.notify_waiters();
+        }
+    }
+    engine.admission().settle_overdue(claims).await?;
+    Ok(Next::Again)
+}

@@ -1,0 +1,104 @@
+//! The outbox relay (FS-11): events leave in the order in which they were decided.
+//!
+//! Invariants: entries are claimed strictly from the head, so while one waits nothing behind it overtakes; an entry is
+//! removed only by the relay that still holds it; an unknown send is sent again with the same event ids; when tries are
+//! used up the entry becomes a dead letter, shown and replayed by a person.
+
+use std::sync::Arc;
+
+use onceward_domain::due::{Charge, ClaimRequest, Claimed, DueChange, Lane, Sequence};
+use onceward_domain::error::Error;
+use onceward_domain::ports::bus::{Message, Published, Topic};
+use onceward_domain::time::back_off;
+
+use crate::engine::Engine;
+use crate::execute::{Ending, settle};
+use crate::observe;
+use crate::wire;
+use crate::workers::{Next, wait_until};
+
+/// Claims entries from the head, publishes their events, settles them.
+///
+/// # Errors
+/// The store's; what was claimed comes again after its lease.
+pub async fn step(engine: &Engine) -> Result<Next, Error> {
+    let settings = engine.settings();
+    let lane = Lane::new(Lane::OUTBOX);
+    let claimed = engine
+        .store()
+        .claim_due(ClaimRequest {
+            lane: lane.clone(),
+            limit: settings.claim_batch,
+            lease: settings.lease,
+            sequence: Sequence::Strict,
+        })
+        .await?;
+    if claimed.is_empty() {
+        return wait_until(engine, engine.store().next_due(lane).await?).await;
+    }
+    let entries: Vec<Result<Vec<Message>, Error>> =
+        claimed.iter().map(|entry| wire::split_events(&entry.body)).collect();
+    let messages: Vec<Message> = entries.iter().flatten().flatten().cloned().collect();
+    let outcomes = match engine.bus().publish(Topic::Events, messages).await {
+        Ok(outcomes) => outcomes,
+        Err(error) => {
+            tracing::warn!(target: "onceward", event = "outbox.send_failed", error = ?error);
+            Vec::new()
+        }
+    };
+    let endings = end_all(engine, claimed, &entries, &outcomes);
+    settle(engine.store(), "outbox.settle", endings).await?;
+    engine.signals().project.notify_one();
+    Ok(Next::Again)
+}
+
+/// From the first entry that was not wholly acknowledged, everything is sent again: order is kept.
+fn end_all(
+    engine: &Engine,
+    claimed: Vec<Claimed>,
+    entries: &[Result<Vec<Message>, Error>],
+    outcomes: &[Published],
+) -> Vec<Ending> {
+    let mut outcomes = outcomes.iter();
+    let mut is_broken = false;
+    let mut endings = Vec::with_capacity(claimed.len());
+    for (entry, messages) in claimed.into_iter().zip(entries) {
+        observe::lease_expired(entry.held.lane.as_str(), entry.attempts);
+        let Ok(messages) = messages else {
+            endings.push(give_up(entry));
+            continue;
+        };
+        let acked = outcomes.by_ref().take(messages.len()).filter(|one| **one == Published::Acked).count();
+        is_broken |= acked != messages.len();
+        if !is_broken {
+            observe::outbox_sent("sent", 1);
+            let held = entry.held;
+            endings.push(Arc::new(move |_| vec![DueChange::Complete(held.clone())]));
+        } else if entry.attempts >= engine.settings().attempts_limit {
+            endings.push(give_up(entry));
+        } else {
+            observe::outbox_sent("unknown", 1);
+            let settings = engine.settings();
+            let wait = back_off(entry.attempts, settings.back_off_base, settings.back_off_cap);
+            let held = entry.held;
+            endings.push(Arc::new(move |now| {
+                let (due_at, charge) = (now.plus(wait), Charge::Keep);
+                vec![DueChange::Retry { held: held.clone(), due_at, body: None, charge }]
+            }));
+        }
+    }
+    endings
+}
+
+fn give_up(entry: Claimed) -> Ending {
+    observe::outbox_sent("manual", 1);
+    Arc::new(move |now| {
+        let put = DueChange::Put {
+            lane: entry.held.lane.dead_letters(),
+            member: entry.held.member.clone(),
+            due_at: now,
+            body: entry.body.clone(),
+        };
+        vec![DueChange::Complete(entry.held.clone()), put]
+    })
+}
