@@ -41,7 +41,8 @@ fn message_of(house: &House, id: PurchaseId) -> OrderCreateRequested {
 
 fn publish(house: &House, message: &OrderCreateRequested, copies: usize) {
     let encoded = wire::encode_message(message);
-    block_on(house.engine.bus().publish(Topic::OrderCreate, vec![encoded; copies])).expect("the bus takes it");
+    block_on(house.engine.bus().publish(Topic::OrderCreate, vec![encoded; copies]))
+        .expect("the bus takes it");
 }
 
 #[test]
