@@ -65,6 +65,10 @@ codes! {
     InsufficientStock "insufficient_stock" Rejected "There is not enough free stock.";
     OrderNotCancellable "order_not_cancellable" Rejected "The order can no longer be cancelled.";
     OrderNotPayable "order_not_payable" Rejected "The order cannot be paid in its present state.";
+    OrderNotRefundable "order_not_refundable" Rejected "Nothing of the order can be refunded in its present state.";
+    RefundExceedsPaid "refund_exceeds_paid" Rejected "The refund is more than what is left of the payment.";
+    UnknownProvider "unknown_provider" Rejected "There is no such payment provider.";
+    BadSignature "bad_signature" Rejected "The callback's signature does not hold.";
     IdempotencyKeyReused "idempotency_key_reused" Rejected "This idempotency key was used with another body.";
     IdempotencyInProgress "idempotency_in_progress" Rejected "The first request with this key is still running.";
     GuardLost "guard_lost" Conflict "Somebody else changed the object at the same moment.";

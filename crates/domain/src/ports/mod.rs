@@ -12,6 +12,7 @@ use crate::error::Error;
 pub mod admission;
 pub mod bus;
 pub mod clock;
+pub mod provider;
 pub mod store;
 
 /// A future answer of a port.
