@@ -14,3 +14,4 @@ pub mod clock;
 pub mod conformance;
 pub mod ids;
 pub mod model;
+pub mod sim;

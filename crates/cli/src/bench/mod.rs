@@ -13,7 +13,7 @@
 pub(crate) mod interleave;
 
 pub(crate) mod load;
-mod response;
+pub(crate) mod response;
 
 pub(crate) mod bare;
 pub(crate) mod plain;

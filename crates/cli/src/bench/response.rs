@@ -8,7 +8,7 @@
 //!
 //! Deliberately absent: chunked bodies (our server and the baseline both send a length), header values, bodies.
 //!
-//! Read next: `load`, its only caller.
+//! Read next: `load`, which measures with it.
 
 use std::fmt;
 
@@ -22,6 +22,8 @@ const BODY_BYTES_MAX: usize = 1024 * 1024;
 pub(crate) struct Head {
     /// The status code, 200 to 999.
     pub(crate) status: u16,
+    /// Length of the head, with the empty line.
+    pub(crate) head_bytes: usize,
     /// Length of head and body together.
     pub(crate) response_bytes: usize,
     /// The server will close the connection after this response.
@@ -72,8 +74,9 @@ pub(crate) fn read_head(bytes: &[u8]) -> Result<Option<Head>, ResponseError> {
         rest = after;
         if line.is_empty() {
             let body_bytes = length.ok_or(ResponseError::NoLength)?;
-            let response_bytes = bytes.len() - rest.len() + body_bytes;
-            return Ok(Some(Head { status, response_bytes, is_last }));
+            let head_bytes = bytes.len() - rest.len();
+            let response_bytes = head_bytes + body_bytes;
+            return Ok(Some(Head { status, head_bytes, response_bytes, is_last }));
         }
         if let Some(value) = value_of(line, b"content-length") {
             length = Some(length_of(value)?);
@@ -136,7 +139,8 @@ mod tests {
             if cut < head_end {
                 assert_eq!(found, Ok(None), "cut at {cut}");
             } else {
-                let head = Head { status: 202, response_bytes: QUEUED.len(), is_last: false };
+                let response_bytes = QUEUED.len();
+                let head = Head { status: 202, head_bytes: head_end, response_bytes, is_last: false };
                 assert_eq!(found, Ok(Some(head)), "cut at {cut}");
             }
         }
@@ -144,12 +148,14 @@ mod tests {
 
     #[test]
     fn each_input_has_its_answer() {
-        let head = |status, response_bytes, is_last| Ok(Some(Head { status, response_bytes, is_last }));
+        let head = |status, head_bytes, response_bytes, is_last| {
+            Ok(Some(Head { status, head_bytes, response_bytes, is_last }))
+        };
         type Case = (&'static [u8], Result<Option<Head>, ResponseError>);
         let cases: &[Case] = &[
-            (b"HTTP/1.1 204 No Content\r\n\r\n", head(204, 27, false)),
-            (b"HTTP/1.1 503 \r\nConnection: Close\r\nContent-Length: 0\r\n\r\n", head(503, 55, true)),
-            (b"HTTP/1.1 200 OK\ncontent-length: 2\n\n", head(200, 37, false)),
+            (b"HTTP/1.1 204 No Content\r\n\r\n", head(204, 27, 27, false)),
+            (b"HTTP/1.1 503 \r\nConnection: Close\r\nContent-Length: 0\r\n\r\n", head(503, 55, 55, true)),
+            (b"HTTP/1.1 200 OK\ncontent-length: 2\n\n", head(200, 35, 37, false)),
             (b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n", Err(ResponseError::NoLength)),
             (b"HTTP/1.1 200 OK\r\ncontent-length: -1\r\n\r\n", Err(ResponseError::ContentLength)),
             (b"HTTP/1.1 200 OK\r\ncontent-length: 9999999\r\n\r\n", Err(ResponseError::ContentLength)),

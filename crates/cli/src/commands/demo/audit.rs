@@ -1,0 +1,255 @@
+//! The reckoning: what the buyers were told against what the server says now.
+//!
+//! Invariants: everything is asked over HTTP, as anybody could; every receipt is looked up, and every order must have a
+//! receipt; the server's own checks stand beside ours and replace none of them. Deliberately absent: mending anything.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Value;
+
+use super::buyer::{DIRECT, HOT, SALE, UNPAID, UNPAID_SALE, short};
+use super::client::{Answer, Client};
+use super::sale::Sale;
+use super::tally::{Receipt, Seen};
+use crate::failure::Failure;
+
+/// Most pages of a list that are read: far more than the largest demonstration has.
+const PAGES_MAX: u32 = 100_000;
+/// Places that a detail names; the rest is counted.
+const NAMED: usize = 3;
+
+/// One thing that must hold.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+pub(crate) struct Check {
+    /// Stable name.
+    pub(crate) name: String,
+    /// Whether it holds.
+    pub(crate) holds: bool,
+    /// What was compared, or what is wrong.
+    pub(crate) detail: String,
+}
+
+impl Check {
+    /// From what is wrong; nothing wrong is good.
+    pub(crate) fn of(name: &str, compared: &str, wrong: &[String]) -> Self {
+        let detail = match wrong.len() {
+            0 => compared.to_owned(),
+            count => format!("{count} wrong: {}", wrong[..count.min(NAMED)].join("; ")),
+        };
+        Self { name: name.to_owned(), holds: wrong.is_empty(), detail }
+    }
+}
+
+/// What the reckoning found.
+pub(crate) struct Findings {
+    /// All checks: ours, then the server's.
+    pub(crate) checks: Vec<Check>,
+    /// Orders in all.
+    pub(crate) orders: usize,
+    /// Live orders of the hot SKU.
+    pub(crate) winners: usize,
+    /// Orders that buyers cancelled.
+    pub(crate) cancelled: usize,
+    /// Orders that expired unpaid.
+    pub(crate) expired: usize,
+    /// Bytes of the store on disk.
+    pub(crate) store_bytes: u64,
+}
+
+/// Holds everything against everything.
+///
+/// # Errors
+/// When the server does not answer.
+pub(crate) async fn reckon(sale: &Sale<'_>, seen: &Seen) -> Result<Findings, Failure> {
+    let mut client = sale.client();
+    let mut orders = orders_of(&mut client, SALE).await?;
+    orders.extend(orders_of(&mut client, UNPAID_SALE).await?);
+    let live = |order: &&Value| order["status"] != "CANCELLED";
+    let winners = orders.iter().filter(|order| sku_of(order) == HOT).filter(live).count();
+    let (expired, cancelled): (Vec<&Value>, Vec<&Value>) = orders
+        .iter()
+        .filter(|order| order["status"] == "CANCELLED")
+        .partition(|order| sku_of(order) == UNPAID);
+
+    let mut checks = vec![
+        winners_are_the_stock(winners, sale.plan.stock),
+        receipts_are_kept(&mut client, seen).await?,
+        orders_have_receipts(&orders, seen),
+        limit_is_kept(&orders),
+        cancels_are_kept(&orders, seen),
+        unpaid_orders_expired(&orders, sale.plan.unpaid_stock),
+        Check::of("answers_keep_their_promise", &format!("{} requests", seen.requests), &seen.contradictions),
+    ];
+    checks.push(stock_is_conserved(sale, &mut client).await?);
+    let overview = client.get("/v1/ops/overview").await?;
+    let store_bytes = overview.body["store"]["bytes"].as_u64().unwrap_or(0);
+    checks.extend(of_the_server(&mut client).await?);
+    let (cancelled, expired) = (cancelled.len(), expired.len());
+    Ok(Findings { checks, orders: orders.len(), winners, cancelled, expired, store_bytes })
+}
+
+async fn orders_of(client: &mut Client<'_>, activity: &str) -> Result<Vec<Value>, Failure> {
+    let first = format!("/v1/orders?activity_id={activity}&limit=200");
+    let mut orders = Vec::new();
+    let mut path = first.clone();
+    for _page in 0..PAGES_MAX {
+        let mut answer = client.get(&path).await?;
+        let Some(Value::Array(data)) = answer.body.get_mut("data").map(Value::take) else {
+            return Err(Failure::Other(format!("a list of orders is {}", short(&answer))));
+        };
+        orders.extend(data);
+        match answer.body["next"].as_str() {
+            Some(cursor) => path = format!("{first}&after={cursor}"),
+            None => return Ok(orders),
+        }
+    }
+    Err(Failure::Other("the list of orders does not end".to_owned()))
+}
+
+fn text<'v>(value: &'v Value, name: &str) -> &'v str {
+    value[name].as_str().unwrap_or_default()
+}
+
+fn sku_of(order: &Value) -> &str {
+    text(&order["lines"][0], "sku_id")
+}
+
+fn winners_are_the_stock(winners: usize, stock: usize) -> Check {
+    let compared = format!("{winners} live orders of {stock} units");
+    let wrong = if winners == stock { Vec::new() } else { vec![compared.clone()] };
+    Check::of("winners_are_the_stock", &compared, &wrong)
+}
+
+/// None lost, none stuck: every receipt is found under its id, with its buyer and request, and has its decision.
+async fn receipts_are_kept(client: &mut Client<'_>, seen: &Seen) -> Result<Check, Failure> {
+    let mut wrong = Vec::new();
+    for receipt in &seen.reservations {
+        let answer = client.get(&format!("/v1/reservations/{}", receipt.id)).await?;
+        if let Some(fault) = fault_of_reservation(receipt, &answer) {
+            wrong.push(fault);
+        }
+    }
+    for receipt in &seen.direct_orders {
+        let answer = client.get(&format!("/v1/orders/{}", receipt.id)).await?;
+        if answer.status != 200
+            || answer.text("order_id") != receipt.id
+            || answer.text("user_id") != receipt.user
+        {
+            wrong.push(format!("order {} of {} is {}", receipt.id, receipt.user, short(&answer)));
+        }
+    }
+    let compared =
+        format!("{} acknowledged, all found and decided", seen.reservations.len() + seen.direct_orders.len());
+    Ok(Check::of("acknowledged_is_kept", &compared, &wrong))
+}
+
+fn fault_of_reservation(receipt: &Receipt, answer: &Answer) -> Option<String> {
+    let Receipt { id, user, request, .. } = receipt;
+    if answer.status != 200 || answer.text("reservation_id") != id {
+        return Some(format!("{id} of {user} is {}", short(answer)));
+    }
+    if answer.text("user_id") != user || answer.text("request_id") != request {
+        return Some(format!("{id} of {user} is somebody else's"));
+    }
+    let has_outcome = !answer.body["order_id"].is_null() || !answer.body["reason_code"].is_null();
+    let is_settled = matches!(answer.text("status"), "ORDER_CREATED" | "COMPENSATED" | "CANCELLED");
+    (!has_outcome || !is_settled).then(|| format!("{id} of {user} is stuck in {}", answer.text("status")))
+}
+
+/// No order comes from nowhere, and none twice from one receipt.
+fn orders_have_receipts(orders: &[Value], seen: &Seen) -> Check {
+    let asked: BTreeSet<(&str, &str)> =
+        seen.reservations.iter().chain(&seen.direct_orders).map(|one| (&*one.user, &*one.request)).collect();
+    let mut served = BTreeSet::new();
+    let mut wrong = Vec::new();
+    for order in orders {
+        let whose = (text(order, "user_id"), text(order, "request_id"));
+        if !asked.contains(&whose) {
+            wrong.push(format!("order {} was acknowledged to nobody", text(order, "order_id")));
+        } else if !served.insert(whose) {
+            wrong.push(format!("{} has two orders for request {}", whose.0, whose.1));
+        }
+    }
+    Check::of("orders_have_receipts", &format!("{} orders, each with one receipt", orders.len()), &wrong)
+}
+
+fn limit_is_kept(orders: &[Value]) -> Check {
+    let mut units: BTreeMap<(&str, &str), u64> = BTreeMap::new();
+    for order in orders.iter().filter(|order| order["status"] != "CANCELLED") {
+        for line in order["lines"].as_array().map_or(&[][..], Vec::as_slice) {
+            let quantity = line["quantity"].as_u64().unwrap_or(0);
+            *units.entry((text(order, "user_id"), text(line, "sku_id"))).or_default() += quantity;
+        }
+    }
+    let above = units.iter().filter(|(_, count)| **count > 1);
+    let wrong: Vec<String> =
+        above.map(|((user, sku), count)| format!("{user} has {count} of {sku}")).collect();
+    Check::of("buyer_limit_is_kept", &format!("{} buyers, each with one unit at most", units.len()), &wrong)
+}
+
+fn cancels_are_kept(orders: &[Value], seen: &Seen) -> Check {
+    let cancelled: BTreeSet<&str> =
+        seen.reservations.iter().filter(|one| one.is_cancelled).map(|one| &*one.user).collect();
+    let of_the_hot = orders.iter().filter(|order| sku_of(order) == HOT && order["status"] == "CANCELLED");
+    let found: BTreeSet<&str> = of_the_hot.map(|order| text(order, "user_id")).collect();
+    let wrong: Vec<String> =
+        cancelled.symmetric_difference(&found).map(|user| format!("{user} differs")).collect();
+    Check::of("cancels_are_kept", &format!("{} cancelled, their units sold again", found.len()), &wrong)
+}
+
+fn unpaid_orders_expired(orders: &[Value], expected: usize) -> Check {
+    let unpaid: Vec<&Value> = orders.iter().filter(|order| sku_of(order) == UNPAID).collect();
+    let mut wrong: Vec<String> = unpaid
+        .iter()
+        .filter(|order| order["status"] != "CANCELLED")
+        .map(|order| format!("order {} is {}", text(order, "order_id"), text(order, "status")))
+        .collect();
+    if unpaid.len() != expected {
+        wrong.push(format!("{} orders of {expected} units", unpaid.len()));
+    }
+    Check::of("unpaid_orders_expired", &format!("{} expired, their units free again", unpaid.len()), &wrong)
+}
+
+/// Seen from outside: both conservation laws, and that gate and store say the same.
+async fn stock_is_conserved(sale: &Sale<'_>, client: &mut Client<'_>) -> Result<Check, Failure> {
+    let mut wrong = Vec::new();
+    let skus = [(SALE, HOT), (UNPAID_SALE, UNPAID), (SALE, DIRECT)];
+    for (activity, sku) in skus {
+        let answer = sale.sku(client, activity, sku).await?;
+        let count = |part: &str, name: &str| answer.body[part][name].as_i64().unwrap_or(i64::MIN / 8);
+        let stock = |name: &str| count("stock", name);
+        let gate = |name: &str| count("admission", name);
+        if stock("initial") != stock("available") + stock("occupied") + stock("sold") {
+            wrong.push(format!("{sku}: stock {} does not add up", answer.body["stock"]));
+        }
+        if stock("initial") != gate("available") + gate("open_reserved") + gate("committed") {
+            wrong.push(format!("{sku}: admission {} does not add up", answer.body["admission"]));
+        }
+        if gate("available") != stock("available") || gate("committed") != stock("occupied") + stock("sold") {
+            wrong.push(format!(
+                "{sku}: stock {} against admission {}",
+                answer.body["stock"], answer.body["admission"]
+            ));
+        }
+    }
+    let compared = format!("{} SKUs: stock and admission add up and agree", skus.len());
+    Ok(Check::of("stock_and_admission_agree", &compared, &wrong))
+}
+
+async fn of_the_server(client: &mut Client<'_>) -> Result<Vec<Check>, Failure> {
+    let answer = client.get("/v1/ops/invariants").await?;
+    let checks: Vec<Check> = answer.body["checks"]
+        .as_array()
+        .map_or(&[][..], Vec::as_slice)
+        .iter()
+        .map(|check| Check {
+            name: text(check, "name").to_owned(),
+            holds: check["holds"] == true,
+            detail: text(check, "detail").to_owned(),
+        })
+        .collect();
+    if answer.status != 200 || checks.is_empty() {
+        return Err(Failure::Other(format!("the server's invariants are {}", short(&answer))));
+    }
+    Ok(checks)
+}

@@ -1,0 +1,164 @@
+//! The engine under demonstration: the same program as a child process.
+//!
+//! Invariants: the child is ended on every path, by its own process: a drop kills it, and where this process is
+//! killed itself, the child notices that its standard input ended. A restart is on the same folder. Deliberately
+//! absent: any other way to look into the child than its HTTP port.
+
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process};
+use tokio::io::{AsyncBufReadExt as _, BufReader, Lines};
+use tokio::process::{Child, ChildStderr, Command};
+use tokio::sync::watch;
+use tokio::time::timeout;
+
+use super::client::Address;
+use crate::failure::Failure;
+
+/// How long a server may take to be ready, also on a busy machine and after a crash.
+const READY_TIME: Duration = Duration::from_secs(30);
+/// How long a drain may take.
+const DRAIN_TIME: Duration = Duration::from_secs(30);
+/// How the ready line begins.
+const READY: &str = "listening on http://";
+/// Lines of the child's log that are kept to explain a failure.
+const LOG_LINES: usize = 20;
+/// After a kill, work that was claimed waits for its lease to end; a short one keeps the demonstration short.
+const LEASE_MS: &str = "1000";
+
+/// A server that runs, or was killed and can be started again.
+pub(crate) struct Server {
+    folder: PathBuf,
+    address: watch::Sender<Option<SocketAddr>>,
+    child: Option<Child>,
+    log: Log,
+}
+
+type Log = Arc<Mutex<VecDeque<String>>>;
+
+impl Server {
+    /// A server on this folder, not yet started.
+    pub(crate) fn new(folder: &Path) -> Self {
+        let (address, _) = watch::channel(None);
+        Self { folder: folder.to_owned(), address, child: None, log: Log::default() }
+    }
+
+    /// Where it can be asked.
+    pub(crate) fn address(&self) -> Address {
+        self.address.subscribe()
+    }
+
+    /// Starts it and waits until it is ready.
+    ///
+    /// # Errors
+    /// When it does not become ready in time, with the end of its log.
+    pub(crate) async fn start(&mut self) -> Result<(), Failure> {
+        let program =
+            std::env::current_exe().map_err(|cause| Failure::other("finding this program", cause))?;
+        let mut command = Command::new(program);
+        command
+            .args(["serve", "--dev", "--listen", "127.0.0.1:0", "--until-stdin-ends", "--data"])
+            .arg(&self.folder)
+            .env("ONCEWARD_LEASE_MS", LEASE_MS)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .kill_on_drop(true);
+        // The child is to be what the flags say, whatever this process was started with.
+        for foreign in
+            ["STORE_URL", "REDIS_URL", "BROKER_URL", "SECRET_FILE", "DEADLINE_TRIGGER", "ROLE", "CONFIG"]
+        {
+            command.env_remove(format!("ONCEWARD_{foreign}"));
+        }
+        let mut child = command.spawn().map_err(|cause| Failure::other("starting the server", cause))?;
+        let stderr =
+            child.stderr.take().ok_or_else(|| Failure::Other("the server has no stderr".to_owned()))?;
+        self.child = Some(child);
+        let mut lines = BufReader::new(stderr).lines();
+        match timeout(READY_TIME, ready(&mut lines, &self.log)).await {
+            Ok(Some(address)) => {
+                tokio::spawn(keep(lines, Arc::clone(&self.log)));
+                self.address.send_replace(Some(address));
+                Ok(())
+            }
+            Ok(None) => Err(self.failed("the server ended before it was ready")),
+            Err(_) => Err(self.failed("the server was not ready in time")),
+        }
+    }
+
+    /// Kills it as a power cut would: `SIGKILL`, nothing is finished.
+    ///
+    /// # Errors
+    /// When it cannot be killed, or had ended by itself before.
+    pub(crate) async fn kill(&mut self) -> Result<(), Failure> {
+        let Some(mut child) = self.child.take() else { return Ok(()) };
+        if let Ok(Some(status)) = child.try_wait() {
+            return Err(self.failed(&format!("the server had ended by itself ({status})")));
+        }
+        child.start_kill().map_err(|cause| Failure::other("killing the server", cause))?;
+        self.address.send_replace(None);
+        child.wait().await.map_err(|cause| Failure::other("waiting for the killed server", cause))?;
+        Ok(())
+    }
+
+    /// Ends it as an operator would: `SIGTERM`, and waits for the drain.
+    ///
+    /// # Errors
+    /// When it does not end well or in time.
+    pub(crate) async fn stop(&mut self) -> Result<(), Failure> {
+        let Some(mut child) = self.child.take() else { return Ok(()) };
+        let pid = child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
+        let pid = pid.ok_or_else(|| self.failed("the server had ended by itself"))?;
+        kill_process(pid, Signal::TERM).map_err(|cause| Failure::other("stopping the server", cause))?;
+        match timeout(DRAIN_TIME, child.wait()).await {
+            Ok(Ok(status)) if status.success() => Ok(()),
+            Ok(Ok(status)) => Err(self.failed(&format!("the server drained badly ({status})"))),
+            Ok(Err(cause)) => Err(Failure::other("waiting for the server", cause)),
+            Err(_) => Err(self.failed("the server did not drain in time")),
+        }
+    }
+
+    /// The last lines of the log, of all its runs.
+    pub(crate) fn log(&self) -> Vec<String> {
+        self.log.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
+    }
+
+    fn failed(&self, what: &str) -> Failure {
+        let log = self.log();
+        if log.is_empty() {
+            Failure::Other(what.to_owned())
+        } else {
+            Failure::Other(format!("{what}:\n{}", log.join("\n")))
+        }
+    }
+}
+
+async fn ready(lines: &mut Lines<BufReader<ChildStderr>>, log: &Log) -> Option<SocketAddr> {
+    while let Ok(Some(line)) = lines.next_line().await {
+        if let Some(address) = line.strip_prefix(READY) {
+            return address.trim().parse().ok();
+        }
+        remember(log, line);
+    }
+    None
+}
+
+/// Reads on, so that the child never waits for somebody to read its log.
+async fn keep(mut lines: Lines<BufReader<ChildStderr>>, log: Log) {
+    while let Ok(Some(line)) = lines.next_line().await {
+        remember(&log, line);
+    }
+}
+
+fn remember(log: &Log, line: String) {
+    let mut log = log.lock().unwrap_or_else(PoisonError::into_inner);
+    if log.len() == LOG_LINES {
+        log.pop_front();
+    }
+    log.push_back(line);
+}

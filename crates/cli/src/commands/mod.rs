@@ -1,0 +1,74 @@
+//! The commands, one file each: their arguments, and what they do.
+//!
+//! Read next: [`serve`], then [`demo`].
+
+pub(crate) mod bench;
+pub(crate) mod completions;
+pub(crate) mod demo;
+pub(crate) mod doctor;
+pub(crate) mod openapi;
+pub(crate) mod serve;
+pub(crate) mod torture;
+
+use clap::{Parser, Subcommand};
+
+use crate::failure::Failure;
+
+/// An order engine in which every action may be repeated and its effect lands once.
+#[derive(Debug, Parser)]
+#[command(name = "onceward", version, max_term_width = 80)]
+pub(crate) struct CommandLine {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Start the engine and answer requests.
+    Serve(serve::Arguments),
+    /// Watch a whole sale in a temporary folder, and have everything checked.
+    Demo(demo::Arguments),
+    /// Look for what would keep the engine from running well here.
+    Doctor(doctor::Arguments),
+    /// Print the OpenAPI document.
+    Openapi(openapi::Arguments),
+    /// Print completions for a shell.
+    Completions(completions::Arguments),
+    /// Run the engine in a simulator, with crashes and lost answers at any step.
+    Torture(torture::Arguments),
+    /// Measure the engine beside the plain way of doing the same.
+    Bench(bench::Arguments),
+}
+
+/// Runs what the command line asks for.
+///
+/// # Errors
+/// The command's own.
+pub(crate) fn run(line: CommandLine) -> Result<(), Failure> {
+    match line.command {
+        Command::Serve(arguments) => serve::run(arguments),
+        Command::Demo(arguments) => demo::run(&arguments),
+        Command::Doctor(arguments) => doctor::run(&arguments),
+        Command::Openapi(arguments) => openapi::run(arguments),
+        Command::Completions(arguments) => completions::run(arguments),
+        Command::Torture(arguments) => torture::run(&arguments),
+        Command::Bench(arguments) => bench::run(&arguments),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory as _;
+
+    #[test]
+    fn the_command_line_is_sound_and_its_help_fits_eighty_columns() {
+        let mut command = CommandLine::command();
+        command.clone().debug_assert();
+        command.build();
+        for part in command.get_subcommands_mut() {
+            let help = part.render_long_help().to_string();
+            assert!(help.lines().all(|line| line.chars().count() <= 80), "{help}");
+        }
+    }
+}

@@ -1,0 +1,172 @@
+//! `onceward serve`: the whole engine in one process.
+//!
+//! Invariants: one line says where it listens, and only when it does; `SIGTERM` and `SIGINT` drain: nothing new is
+//! accepted, running requests are answered, workers finish their step, the store is closed, and the exit code is 0.
+//! A kill needs no such care: what was answered is on disk. Read next: [`crate::wiring`].
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
+use onceward::gate::Gate;
+use onceward::runtime::{self, Role};
+use onceward_http::{Access, AppState, Limits, Parts};
+use tokio::net::TcpListener;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+use crate::api_keys;
+use crate::failure::Failure;
+use crate::logging::{self, LogFormat};
+use crate::output;
+use crate::settings::{Flags, Settings};
+use crate::wiring::{self, Opened};
+
+/// The arguments of `serve`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Arguments {
+    /// Ask for no API key; only on a loopback address
+    #[arg(long)]
+    dev: bool,
+    /// The folder with the store, the secret and the keys [default: ./onceward-data]
+    #[arg(long, value_name = "DIR")]
+    data: Option<PathBuf>,
+    /// Where to listen; port 0 takes a free one [default: 127.0.0.1:7070]
+    #[arg(long, value_name = "ADDR")]
+    listen: Option<SocketAddr>,
+    /// all, or a list of api, consumer, relay, scheduler, reconciler [default: all]
+    #[arg(long, value_name = "ROLES")]
+    role: Option<String>,
+    /// A settings file (TOML); the environment and flags come before it
+    #[arg(long, value_name = "FILE", env = "ONCEWARD_CONFIG")]
+    config: Option<PathBuf>,
+    /// How log lines look
+    #[arg(long, value_name = "FORMAT", value_enum, default_value_t)]
+    log_format: LogFormat,
+    /// Drain when standard input ends: for a parent that must not leave a server behind
+    #[arg(long, hide = true)]
+    until_stdin_ends: bool,
+}
+
+/// Serves until it is told to stop.
+///
+/// # Errors
+/// When it cannot start.
+pub(crate) fn run(arguments: Arguments) -> Result<(), Failure> {
+    let flags = Flags { data: arguments.data, listen: arguments.listen, role: arguments.role };
+    let settings = Settings::load(arguments.config.as_deref(), &flags)?;
+    if arguments.dev && !settings.listen.ip().is_loopback() {
+        return Err(Failure::Usage(format!(
+            "--dev asks for no API key, so it listens on loopback only, not on {}",
+            settings.listen
+        )));
+    }
+    logging::start(arguments.log_format)?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(|cause| Failure::other("starting the runtime", cause))?;
+    let stop = Stop { until_stdin_ends: arguments.until_stdin_ends };
+    let served = runtime.block_on(serve(&settings, arguments.dev, stop));
+    // The watch over stdin may be blocked in a read that never ends.
+    runtime.shutdown_background();
+    served
+}
+
+async fn serve(settings: &Settings, dev: bool, stop: Stop) -> Result<(), Failure> {
+    let roles = settings.roles()?;
+    let signals = Signals::listen()?;
+    let metrics = onceward_http::recorder()
+        .and_then(PrometheusBuilder::install_recorder)
+        .map_err(|cause| Failure::other("starting the metrics", cause))?;
+    let opened = wiring::open(settings)?;
+    let access = if dev { Access::open() } else { keys_of(settings)? };
+    let running = runtime::start(&opened.engine, &roles);
+    let served = if roles.contains(&Role::Api) {
+        let parts = Parts {
+            engine: opened.engine.clone(),
+            gate: Gate::open(opened.engine.clone()),
+            access,
+            settings: onceward_http::Settings::default(),
+            metrics: Some(metrics.clone()),
+            clock: wiring::clock(),
+        };
+        answer(settings.listen, AppState::new(parts), metrics, stop.wait(signals)).await
+    } else {
+        let names: Vec<&str> = roles.iter().map(|role| role.name()).collect();
+        output::note(&format!("running {}", names.join(", ")));
+        stop.wait(signals).await;
+        Ok(())
+    };
+    running.drain().await;
+    close(opened).await?;
+    served
+}
+
+fn keys_of(settings: &Settings) -> Result<Access, Failure> {
+    let keys = api_keys::load(&settings.data)?;
+    if let Some(path) = keys.first_key {
+        output::note(&format!("made the first API key, with every scope, in {}", path.display()));
+    }
+    Ok(Access::keys(keys.keys))
+}
+
+async fn answer(
+    listen: SocketAddr,
+    state: AppState,
+    metrics: PrometheusHandle,
+    stop: impl Future<Output = ()> + Send + 'static,
+) -> Result<(), Failure> {
+    let doing = format!("listening on {listen}");
+    let listener = TcpListener::bind(listen).await.map_err(|cause| Failure::other(&doing, cause))?;
+    let address = listener.local_addr().map_err(|cause| Failure::other(&doing, cause))?;
+    output::note(&format!("listening on http://{address}"));
+    let router = onceward_http::router(state);
+    onceward_http::serve(listener, router, Some(metrics), Limits::default(), stop)
+        .await
+        .map_err(|cause| Failure::other("serving", cause))
+}
+
+/// Closes the store off the runtime, because it waits for the store's threads; the lock goes last.
+async fn close(opened: Opened) -> Result<(), Failure> {
+    let closed = tokio::task::spawn_blocking(move || {
+        opened.store.close();
+        drop(opened);
+    });
+    closed.await.map_err(|cause| Failure::other("closing the store", cause))
+}
+
+/// The signals that end a server, caught from before it is ready.
+struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+impl Signals {
+    fn listen() -> Result<Self, Failure> {
+        let catch = |kind| signal(kind).map_err(|cause| Failure::other("catching signals", cause));
+        Ok(Self { terminate: catch(SignalKind::terminate())?, interrupt: catch(SignalKind::interrupt())? })
+    }
+}
+
+/// What ends a server besides signals.
+struct Stop {
+    until_stdin_ends: bool,
+}
+
+impl Stop {
+    async fn wait(self, mut signals: Signals) {
+        let ended = async {
+            if self.until_stdin_ends {
+                let reading = || std::io::copy(&mut std::io::stdin().lock(), &mut std::io::sink());
+                drop(tokio::task::spawn_blocking(reading).await);
+            } else {
+                std::future::pending::<()>().await;
+            }
+        };
+        tokio::select! {
+            _ = signals.terminate.recv() => {}
+            _ = signals.interrupt.recv() => {}
+            () = ended => {}
+        }
+    }
+}

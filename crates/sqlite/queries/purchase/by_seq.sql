@@ -1,0 +1,9 @@
+-- Loads one purchase by its handle. Guards nothing. Zero rows: a line points to no purchase, which a foreign key
+-- rules out. Index: the primary key.
+SELECT p.seq, p.id, p.revision, p.user_id, p.request_id, p.route, p.sku_ref, p.quantity, p.place, p.admission,
+    p.reservation, p.reason, p.reserved_at, p.business_deadline, p.updated_at, p.inbox_result, p.payload_hash,
+    p.order_status, p.currency, p.unit_price, coalesce(p.total, p.unit_price * p.quantity) AS total, p.paid,
+    p.refunded, p.created_at, p.expires_at, p.cancel_due_at, p.paid_at, p.cancelled_at, p.cancel_reason,
+    p.compensation
+FROM purchase AS p
+WHERE p.seq = :seq;

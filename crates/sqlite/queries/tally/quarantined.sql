@@ -1,0 +1,2 @@
+-- Counts messages that were set aside. One row. Index: whichever is smallest.
+SELECT count(*) FROM quarantine;

@@ -1,0 +1,149 @@
+//! Lists and look-ups that only read.
+//!
+//! Invariant: pages are stable under inserts, because they go by handle. Read next: `queries/purchase/list.sql`.
+
+use std::sync::Arc;
+
+use onceward_domain::changes::Transition;
+use onceward_domain::due::{Lane, LaneStatus, Waiting, unpack_ids};
+use onceward_domain::error::Error;
+use onceward_domain::id::PurchaseId;
+use onceward_domain::machine::Machine;
+use onceward_domain::ports::store::{OrderFilter, PageRequest};
+use onceward_domain::purchase::Purchase;
+use onceward_domain::time::Timestamp;
+use rusqlite::{Connection, Row, params};
+
+use crate::due::{LEASED, WAITING};
+use crate::failure::failed;
+use crate::load::{every, first};
+use crate::queries;
+use crate::refs::{Refs, label};
+use crate::rows::{count, get, purchase};
+
+/// Orders, newest first.
+pub(crate) fn orders(
+    conn: &Connection,
+    refs: &mut Refs,
+    filter: &OrderFilter,
+    page: PageRequest,
+) -> Result<Vec<Purchase>, Error> {
+    let before = page.before.unwrap_or(i64::MAX);
+    let status = filter.status.map(Machine::code);
+    let activity = filter.activity.as_ref().map(|id| id.as_str());
+    let doing = "listing orders";
+    match &filter.user {
+        Some(user) => {
+            let parameters = params![before, status, activity, user.as_str(), page.limit];
+            every(conn, queries::PURCHASE_LIST_OF_USER, parameters, doing, |row| purchase(conn, refs, row))
+        }
+        None => {
+            let parameters = params![before, status, activity, page.limit];
+            every(conn, queries::PURCHASE_LIST, parameters, doing, |row| purchase(conn, refs, row))
+        }
+    }
+}
+
+/// What happened to a purchase, oldest first.
+pub(crate) fn transitions(
+    conn: &Connection,
+    refs: &mut Refs,
+    id: PurchaseId,
+) -> Result<Vec<Transition>, Error> {
+    let doing = "listing the history of a purchase";
+    let Some(handle) = first(conn, queries::PURCHASE_SEQ_OF, [id.bytes()], doing, |row| get::<i64>(row, 0))?
+    else {
+        return Ok(Vec::new());
+    };
+    every(conn, queries::TRANSITION_OF_PURCHASE, [handle], doing, |row| {
+        let from: Option<i64> = get(row, 2)?;
+        Ok(Transition {
+            purchase: id,
+            at: Timestamp(get(row, 0)?),
+            kind: label(&refs.word(conn, get(row, 1)?)?),
+            from: from.map(|from| refs.word(conn, from)).transpose()?.map(|from| label(&from)),
+            to: label(&refs.word(conn, get(row, 3)?)?),
+            cause: label(&refs.word(conn, get(row, 4)?)?),
+            actor: refs.word(conn, get(row, 5)?)?,
+            reference: get(row, 6)?,
+        })
+    })
+}
+
+/// Earliest due-time, or end of a lease, of a lane.
+pub(crate) fn next_due(conn: &Connection, refs: &mut Refs, lane: &Lane) -> Result<Option<Timestamp>, Error> {
+    let Some(lane) = refs.word_ref(conn, lane.as_str())? else { return Ok(None) };
+    let found = first(conn, queries::DUE_NEXT, [lane], "finding the next due-time", |row| get(row, 0))?;
+    Ok(found.flatten().map(Timestamp))
+}
+
+/// The member of a lane whose packed body holds this purchase.
+pub(crate) fn find_due(
+    conn: &Connection,
+    refs: &mut Refs,
+    lane: &Lane,
+    id: PurchaseId,
+    now: Timestamp,
+) -> Result<Option<Waiting>, Error> {
+    let Some(lane_ref) = refs.word_ref(conn, lane.as_str())? else { return Ok(None) };
+    let doing = failed("looking for a purchase in due work");
+    let mut statement = conn.prepare_cached(queries::DUE_HOLDING).map_err(&doing)?;
+    let mut rows = statement.query(params![lane_ref, id.bytes()]).map_err(&doing)?;
+    while let Some(row) = rows.next().map_err(&doing)? {
+        let found = waiting(row, lane, now)?;
+        // The bytes may also stand across two ids by chance.
+        if unpack_ids(&found.body).contains(&id) {
+            return Ok(Some(found));
+        }
+    }
+    Ok(None)
+}
+
+/// Members of a lane, oldest first. Where the last member of the page before is gone, the list begins anew: a repeat
+/// is harmless, a gap is not.
+pub(crate) fn list_due(
+    conn: &Connection,
+    refs: &mut Refs,
+    lane: &Lane,
+    page: (u32, Option<Arc<str>>),
+    now: Timestamp,
+) -> Result<Vec<Waiting>, Error> {
+    let Some(lane_ref) = refs.word_ref(conn, lane.as_str())? else { return Ok(Vec::new()) };
+    let doing = "listing due work";
+    let (limit, after) = page;
+    let after = match after {
+        Some(member) => first(conn, queries::DUE_PEEK, params![lane_ref, member], doing, |row| get(row, 0))?,
+        None => None,
+    };
+    let parameters = params![lane_ref, after.unwrap_or(i64::MIN), limit];
+    every(conn, queries::DUE_LIST, parameters, doing, |row| waiting(row, lane, now))
+}
+
+fn waiting(row: &Row<'_>, lane: &Lane, now: Timestamp) -> Result<Waiting, Error> {
+    let due_at = Timestamp(get(row, 2)?);
+    Ok(Waiting {
+        lane: lane.clone(),
+        member: get(row, 1)?,
+        due_at,
+        created_at: Timestamp(get(row, 3)?),
+        attempts: get(row, 4)?,
+        leased: get::<i64>(row, 6)? == LEASED && due_at > now,
+        body: get(row, 5)?,
+    })
+}
+
+/// Every lane that has members, by name.
+pub(crate) fn lanes(conn: &Connection, refs: &mut Refs, now: Timestamp) -> Result<Vec<LaneStatus>, Error> {
+    let doing = "counting due work";
+    let mut lanes = every(conn, queries::DUE_LANES, params![WAITING, now.0], doing, |row| {
+        Ok(LaneStatus {
+            lane: Lane::new(&refs.word(conn, get(row, 0)?)?),
+            size: count(row, 1)?,
+            leased: count(row, 2)?,
+            next_due: get::<Option<i64>>(row, 3)?.map(Timestamp),
+            oldest: get::<Option<i64>>(row, 4)?.map(Timestamp),
+        })
+    })?;
+    lanes.sort_by(|left, right| left.lane.cmp(&right.lane));
+    Ok(lanes)
+}

@@ -1,0 +1,169 @@
+//! The statements, one file each, under the name of their file.
+//!
+//! Invariant: no statement of the store is written anywhere else. Parameters have names for the reader and are bound by
+//! position: the order in which the names first appear. Read next: any of the files.
+
+macro_rules! queries {
+    ($($name:ident = $path:literal;)*) => {
+        $(pub(crate) const $name: &str = include_str!(concat!("../queries/", $path, ".sql"));)*
+
+        /// Every statement, with the path of its file.
+        #[cfg(test)]
+        pub(crate) const ALL: &[(&str, &str)] = &[$(($path, $name),)*];
+    };
+}
+
+queries! {
+    ACTIVITY_BY_ID = "activity/by_id";
+    ACTIVITY_PUT = "activity/put";
+    ANSWER_BY_KEY = "answer/by_key";
+    ANSWER_INSERT = "answer/insert";
+    BUCKET_BY_REF = "bucket/by_ref";
+    BUCKET_INSERT = "bucket/insert";
+    BUCKET_MOVE = "bucket/move";
+    BUCKET_PEEK = "bucket/peek";
+    COMPENSATION_BY_PURCHASE = "compensation/by_purchase";
+    COMPENSATION_INSERT = "compensation/insert";
+    COMPENSATION_MOVE = "compensation/move";
+    COMPENSATION_PEEK = "compensation/peek";
+    COUNTER_ADVANCE = "counter/advance";
+    DUE_CLAIM_BY_ARRIVAL = "due/claim_by_arrival";
+    DUE_CLAIM_BY_TIME = "due/claim_by_time";
+    DUE_COMPLETE = "due/complete";
+    DUE_EXTEND = "due/extend";
+    DUE_HOLDING = "due/holding";
+    DUE_LANES = "due/lanes";
+    DUE_LATEST = "due/latest";
+    DUE_LEASE = "due/lease";
+    DUE_LIST = "due/list";
+    DUE_NEXT = "due/next";
+    DUE_PEEK = "due/peek";
+    DUE_PUT = "due/put";
+    DUE_REMOVE = "due/remove";
+    DUE_RETRY = "due/retry";
+    ORDER_LINE_ANY = "order_line/any";
+    ORDER_LINE_CLASH = "order_line/clash";
+    ORDER_LINE_INSERT = "order_line/insert";
+    ORDER_LINE_MOVE_PLACE = "order_line/move_place";
+    ORDER_LINE_OF_BUYER = "order_line/of_buyer";
+    ORDER_LINE_OF_PURCHASE = "order_line/of_purchase";
+    PURCHASE_BY_ID = "purchase/by_id";
+    PURCHASE_BY_SEQ = "purchase/by_seq";
+    PURCHASE_CLASH = "purchase/clash";
+    PURCHASE_CREATE_ORDER = "purchase/create_order";
+    PURCHASE_INSERT = "purchase/insert";
+    PURCHASE_LATEST = "purchase/latest";
+    PURCHASE_LIST = "purchase/list";
+    PURCHASE_LIST_OF_USER = "purchase/list_of_user";
+    PURCHASE_MOVE_ADMISSION = "purchase/move_admission";
+    PURCHASE_MOVE_INBOX = "purchase/move_inbox";
+    PURCHASE_MOVE_ORDER = "purchase/move_order";
+    PURCHASE_MOVE_PLACE = "purchase/move_place";
+    PURCHASE_MOVE_RESERVATION = "purchase/move_reservation";
+    PURCHASE_OF_BUYER = "purchase/of_buyer";
+    PURCHASE_PEEK = "purchase/peek";
+    PURCHASE_SEQ_OF = "purchase/seq_of";
+    QUARANTINE_INSERT = "quarantine/insert";
+    SCHEMA_COUNT = "schema/count";
+    SKU_ALL = "sku/all";
+    SKU_BY_REF = "sku/by_ref";
+    SKU_CHANGE_TERMS = "sku/change_terms";
+    SKU_INSERT = "sku/insert";
+    SKU_KEY_OF = "sku/key_of";
+    SKU_MOVE_STOCK = "sku/move_stock";
+    SKU_PEEK = "sku/peek";
+    SKU_REF_OF = "sku/ref_of";
+    STATE_PUT = "state/put";
+    STOCK_ENTRY_INSERT = "stock_entry/insert";
+    TALLY_BUYERS_OVER_LIMIT = "tally/buyers_over_limit";
+    TALLY_CANCELS_WITHOUT_RELEASE = "tally/cancels_without_release";
+    TALLY_GROUPS = "tally/groups";
+    TALLY_INBOX_CONTRADICTIONS = "tally/inbox_contradictions";
+    TALLY_LEDGER = "tally/ledger";
+    TALLY_QUARANTINED = "tally/quarantined";
+    TALLY_REJECTIONS_WITHOUT_TASK = "tally/rejections_without_task";
+    TALLY_TASKS_WITHOUT_REJECTION = "tally/tasks_without_rejection";
+    TRANSITION_INSERT = "transition/insert";
+    TRANSITION_LATEST = "transition/latest";
+    TRANSITION_OF_PURCHASE = "transition/of_purchase";
+    WORD_INSERT = "word/insert";
+    WORD_REF_OF = "word/ref_of";
+    WORD_TEXT_OF = "word/text_of";
+}
+
+#[cfg(test)]
+mod tests {
+    //! Every statement fits the tables, every file is listed, and the hot statements use the index they name.
+
+    use std::fs;
+    use std::path::Path;
+
+    use rusqlite::Connection;
+
+    use super::*;
+    use crate::migrate::{MIGRATIONS, migrate};
+
+    fn fresh() -> Connection {
+        let mut conn = Connection::open_in_memory().unwrap();
+        migrate(&mut conn, Path::new("fresh"), MIGRATIONS).unwrap();
+        conn
+    }
+
+    fn plan(conn: &Connection, sql: &str) -> String {
+        let mut statement = conn.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
+        let lines =
+            statement.raw_query().mapped(|row| row.get::<_, String>(3)).collect::<Result<Vec<_>, _>>();
+        lines.unwrap().join("; ")
+    }
+
+    #[test]
+    fn every_statement_can_be_prepared() {
+        let conn = fresh();
+        for (path, sql) in ALL {
+            conn.prepare(sql).unwrap_or_else(|cause| panic!("{path}: {cause}"));
+        }
+    }
+
+    #[test]
+    fn every_file_is_listed() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("queries");
+        let mut files = Vec::new();
+        for noun in fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()) {
+            for verb in fs::read_dir(&noun).unwrap().map(|entry| entry.unwrap().path()) {
+                let path = verb.strip_prefix(&folder).unwrap().with_extension("");
+                files.push(path.to_str().unwrap().replace('\\', "/"));
+            }
+        }
+        files.sort();
+        let listed: Vec<&str> = ALL.iter().map(|(path, _)| *path).collect();
+        assert_eq!(files, listed);
+    }
+
+    #[test]
+    fn hot_statements_use_their_index() {
+        let conn = fresh();
+        for (sql, expected) in [
+            (PURCHASE_BY_ID, "SEARCH p USING INDEX purchase_by_id (id=?)"),
+            (PURCHASE_OF_BUYER, "SEARCH p USING INDEX purchase_by_place (user_id=? AND sku_ref=?)"),
+            (
+                ORDER_LINE_ANY,
+                "SCAN CONSTANT ROW; SCALAR SUBQUERY 1; SCAN order_line USING COVERING INDEX order_line_by_place",
+            ),
+            (
+                ORDER_LINE_OF_BUYER,
+                "SEARCH order_line USING COVERING INDEX order_line_by_place (user_id=? AND sku_ref=?)",
+            ),
+            (ORDER_LINE_OF_PURCHASE, "SEARCH order_line USING PRIMARY KEY (purchase=?)"),
+            (PURCHASE_CREATE_ORDER, "SEARCH purchase USING INTEGER PRIMARY KEY (rowid=?)"),
+            (PURCHASE_MOVE_ORDER, "SEARCH purchase USING INTEGER PRIMARY KEY (rowid=?)"),
+            (SKU_MOVE_STOCK, "SEARCH sku USING INTEGER PRIMARY KEY (rowid=?)"),
+            (DUE_CLAIM_BY_TIME, "SEARCH due USING INDEX due_by_time (lane=? AND due_at<?)"),
+            (DUE_CLAIM_BY_ARRIVAL, "SEARCH due USING INDEX due_by_arrival (lane=?)"),
+            (DUE_NEXT, "SEARCH due USING COVERING INDEX due_by_time (lane=?)"),
+            (DUE_COMPLETE, "SEARCH due USING INDEX sqlite_autoindex_due_1 (lane=? AND member=?)"),
+            (TRANSITION_OF_PURCHASE, "SEARCH t USING INDEX transition_by_purchase (purchase=?)"),
+        ] {
+            assert_eq!(plan(&conn, sql), expected);
+        }
+    }
+}

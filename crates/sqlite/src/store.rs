@@ -1,0 +1,100 @@
+//! The port: every method either goes to the writer or asks a reader.
+//!
+//! Invariant: nothing is decided here. Read next: `writer`, `readers`.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use onceward_domain::changes::Transition;
+use onceward_domain::due::{ClaimRequest, Claimed, Lane, LaneStatus, Waiting};
+use onceward_domain::facts::{Facts, Need};
+use onceward_domain::id::PurchaseId;
+use onceward_domain::ports::Answer;
+use onceward_domain::ports::store::{OrderFilter, PageRequest, Store, Work};
+use onceward_domain::purchase::Purchase;
+use onceward_domain::tally::Tally;
+use onceward_domain::time::Timestamp;
+
+use crate::failure::failed;
+use crate::open::SqliteStore;
+use crate::{list, load, queries, tally};
+
+impl Store for SqliteStore {
+    fn transact(&self, work: Work) -> Answer<'_, ()> {
+        Box::pin(self.writer.transact(work))
+    }
+
+    fn view(&self, need: Need) -> Answer<'_, Facts> {
+        let clock = self.clock.clone();
+        Box::pin(
+            self.readers.ask(move |reader| load::load(&reader.conn, &mut reader.refs, &need, clock.now())),
+        )
+    }
+
+    fn claim_due(&self, request: ClaimRequest) -> Answer<'_, Vec<Claimed>> {
+        Box::pin(self.writer.claim(request))
+    }
+
+    fn next_due(&self, lane: Lane) -> Answer<'_, Option<Timestamp>> {
+        Box::pin(self.readers.ask(move |reader| list::next_due(&reader.conn, &mut reader.refs, &lane)))
+    }
+
+    fn find_due(&self, lane: Lane, purchase: PurchaseId) -> Answer<'_, Option<Waiting>> {
+        let clock = self.clock.clone();
+        Box::pin(
+            self.readers.ask(move |reader| {
+                list::find_due(&reader.conn, &mut reader.refs, &lane, purchase, clock.now())
+            }),
+        )
+    }
+
+    fn list_due(&self, lane: Lane, limit: u32, after: Option<Arc<str>>) -> Answer<'_, Vec<Waiting>> {
+        let clock = self.clock.clone();
+        Box::pin(self.readers.ask(move |reader| {
+            list::list_due(&reader.conn, &mut reader.refs, &lane, (limit, after), clock.now())
+        }))
+    }
+
+    fn lanes(&self) -> Answer<'_, Vec<LaneStatus>> {
+        let clock = self.clock.clone();
+        Box::pin(self.readers.ask(move |reader| list::lanes(&reader.conn, &mut reader.refs, clock.now())))
+    }
+
+    fn list_orders(&self, filter: OrderFilter, page: PageRequest) -> Answer<'_, Vec<Purchase>> {
+        Box::pin(self.readers.ask(move |reader| list::orders(&reader.conn, &mut reader.refs, &filter, page)))
+    }
+
+    fn transitions(&self, purchase: PurchaseId) -> Answer<'_, Vec<Transition>> {
+        Box::pin(self.readers.ask(move |reader| list::transitions(&reader.conn, &mut reader.refs, purchase)))
+    }
+
+    fn tally(&self) -> Answer<'_, Tally> {
+        let (clock, bytes) = (self.clock.clone(), bytes_on_disk(&self.path));
+        Box::pin(
+            self.readers.ask(move |reader| tally::tally(&reader.conn, &mut reader.refs, clock.now(), bytes)),
+        )
+    }
+
+    fn now(&self) -> Answer<'_, Timestamp> {
+        let clock = self.clock.clone();
+        Box::pin(self.readers.ask(move |reader| {
+            // Reads the file, so that an answer means that the store is there.
+            let read = reader
+                .conn
+                .prepare_cached(queries::SCHEMA_COUNT)
+                .and_then(|mut statement| statement.exists([]));
+            read.map(|_| clock.now()).map_err(failed("reading from the file"))
+        }))
+    }
+}
+
+/// The file and its log; a file that cannot be looked at counts nothing.
+fn bytes_on_disk(path: &Path) -> u64 {
+    let mut log = path.as_os_str().to_owned();
+    log.push("-wal");
+    [path.as_os_str(), &log]
+        .iter()
+        .filter_map(|file| std::fs::metadata(file).ok())
+        .map(|data| data.len())
+        .sum()
+}

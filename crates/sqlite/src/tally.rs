@@ -1,0 +1,143 @@
+//! Sums over the whole store.
+//!
+//! Invariant: one snapshot. Which states belong to a sum is asked of the machines and bound as a mask with a bit for
+//! each state, so that no statement names one. Deliberately absent: verdicts (the domain's audit judges).
+
+use std::collections::HashMap;
+
+use onceward_domain::catalogue::Sku;
+use onceward_domain::error::Error;
+use onceward_domain::id::{ActivityId, SkuId, SkuKey};
+use onceward_domain::machine::Machine;
+use onceward_domain::machine::order::Order as OrderStatus;
+use onceward_domain::machine::reservation::Reservation as ReservationStatus;
+use onceward_domain::purchase::InboxResult;
+use onceward_domain::tally::{Group, SkuTally, Tally};
+use onceward_domain::time::Timestamp;
+use rusqlite::{Connection, Params, params};
+
+use crate::failure::{defect, failed};
+use crate::load::{bucket, every, first, sku_of};
+use crate::queries;
+use crate::refs::Refs;
+use crate::rows::{count, get, inbox_code, state};
+
+const DOING: &str = "adding up the store";
+
+/// Adds everything up. `bytes` is the size of the files.
+pub(crate) fn tally(conn: &Connection, refs: &mut Refs, now: Timestamp, bytes: u64) -> Result<Tally, Error> {
+    let mut groups = groups(conn)?;
+    let over = pairs(conn, queries::TALLY_BUYERS_OVER_LIMIT, live_masks())?;
+    let ledger = pairs(conn, queries::TALLY_LEDGER, [])?;
+    let mut skus = Vec::new();
+    for (sku_ref, sku) in all_skus(conn)? {
+        skus.push(SkuTally {
+            bucket: bucket(conn, refs, &sku.key)?,
+            groups: groups.remove(&sku_ref).unwrap_or_default(),
+            buyers_over_limit: over.get(&sku_ref).map_or(0, |count| count.unsigned_abs()),
+            ledger_available: ledger.get(&sku_ref).copied().unwrap_or(0),
+            sku,
+        });
+    }
+    Ok(Tally {
+        now,
+        skus,
+        rejections_without_task: one(conn, queries::TALLY_REJECTIONS_WITHOUT_TASK, [mask(needs_task)])?,
+        tasks_without_rejection: one(conn, queries::TALLY_TASKS_WITHOUT_REJECTION, [mask(allows_task)])?,
+        inbox_contradictions: inbox_contradictions(conn)?,
+        cancels_without_release: cancels_without_release(conn, refs)?,
+        quarantined: one(conn, queries::TALLY_QUARANTINED, [])?,
+        bytes,
+        about: about(conn)?.into(),
+    })
+}
+
+fn all_skus(conn: &Connection) -> Result<Vec<(i64, Sku)>, Error> {
+    every(conn, queries::SKU_ALL, [], DOING, |row| {
+        let (activity, sku): (String, String) = (get(row, 1)?, get(row, 2)?);
+        let key = SkuKey { activity: ActivityId::trusted(&activity), sku: SkuId::trusted(&sku) };
+        Ok((get(row, 0)?, sku_of(row, 3, key)?))
+    })
+}
+
+fn groups(conn: &Connection) -> Result<HashMap<i64, Vec<Group>>, Error> {
+    let rows = every(conn, queries::TALLY_GROUPS, [], DOING, |row| {
+        let reservation: Option<u8> = get(row, 2)?;
+        let order: Option<u8> = get(row, 3)?;
+        let group = Group {
+            admission: state(get(row, 1)?)?,
+            reservation: reservation.map(state).transpose()?,
+            order: order.map(state).transpose()?,
+            purchases: count(row, 4)?,
+            units: get(row, 5)?,
+        };
+        Ok((get::<i64>(row, 0)?, group))
+    })?;
+    let mut groups: HashMap<i64, Vec<Group>> = HashMap::new();
+    for (sku_ref, group) in rows {
+        groups.entry(sku_ref).or_default().push(group);
+    }
+    Ok(groups)
+}
+
+fn pairs(conn: &Connection, sql: &str, parameters: impl Params) -> Result<HashMap<i64, i64>, Error> {
+    let rows = every(conn, sql, parameters, DOING, |row| Ok((get(row, 0)?, get(row, 1)?)))?;
+    Ok(rows.into_iter().collect())
+}
+
+fn one(conn: &Connection, sql: &str, parameters: impl Params) -> Result<u64, Error> {
+    let found = first(conn, sql, parameters, DOING, |row| count(row, 0))?;
+    found.ok_or_else(|| defect("a sum has no row"))
+}
+
+/// A bit for each state that the question is true of.
+fn mask<M: Machine>(belongs: impl Fn(M) -> bool) -> i64 {
+    M::STATES.iter().filter(|state| belongs(**state)).fold(0, |mask, state| mask | 1 << state.code())
+}
+
+fn live_masks() -> (i64, i64) {
+    let live_where_freed = mask(|status: OrderStatus| status.holds_a_place(true));
+    let live_where_kept = mask(|status: OrderStatus| status.holds_a_place(false));
+    (live_where_freed, live_where_kept)
+}
+
+fn needs_task(status: ReservationStatus) -> bool {
+    matches!(status, ReservationStatus::OrderRejected | ReservationStatus::Compensating)
+}
+
+fn allows_task(status: ReservationStatus) -> bool {
+    needs_task(status) || matches!(status, ReservationStatus::Compensated | ReservationStatus::ManualReview)
+}
+
+fn inbox_contradictions(conn: &Connection) -> Result<u64, Error> {
+    let allows_late = mask(|status: ReservationStatus| {
+        status.refuses_late_messages() || status == ReservationStatus::ManualReview
+    });
+    let parameters = params![
+        inbox_code(InboxResult::OrderCreated),
+        inbox_code(InboxResult::OrderRejected),
+        mask(allows_task),
+        allows_late
+    ];
+    one(conn, queries::TALLY_INBOX_CONTRADICTIONS, parameters)
+}
+
+fn cancels_without_release(conn: &Connection, refs: &mut Refs) -> Result<u64, Error> {
+    let row = OrderStatus::ROWS.iter().find(|row| row.to == OrderStatus::Cancelled);
+    let label = row.map(|row| row.label).ok_or_else(|| defect("no move of the order cancels it"))?;
+    // A label that was never written has no number; no entry can carry it.
+    let release = refs.word_ref(conn, label)?;
+    one(conn, queries::TALLY_CANCELS_WITHOUT_RELEASE, params![OrderStatus::Cancelled.code(), release])
+}
+
+fn about(conn: &Connection) -> Result<String, Error> {
+    let number = |name: &str| -> Result<i64, Error> {
+        conn.pragma_query_value(None, name, |row| row.get(0)).map_err(failed(DOING))
+    };
+    Ok(format!(
+        "SQLite {}, schema {}, page size {}, WAL, synchronous=FULL",
+        rusqlite::version(),
+        number("user_version")?,
+        number("page_size")?,
+    ))
+}

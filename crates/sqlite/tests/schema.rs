@@ -1,0 +1,93 @@
+//! `schema.sql` is the sum of the migrations, and the lists in its checks are those of the machines.
+
+#![expect(clippy::unwrap_used, reason = "in a test a panic is the message, also in what the tests share")]
+
+use std::fs;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use onceward_domain::catalogue::LatePayment;
+use onceward_domain::due::Lane;
+use onceward_domain::machine::Machine;
+use onceward_domain::machine::{admission, compensation, order, reservation};
+use onceward_domain::ports::clock::Clock;
+use onceward_domain::purchase::{InboxResult, Reason};
+use onceward_domain::time::Timestamp;
+use onceward_sqlite::{OpenOptions, SqliteStore};
+use rusqlite::Connection;
+
+struct Noon;
+
+impl Clock for Noon {
+    fn now(&self) -> Timestamp {
+        Timestamp(43_200_000)
+    }
+}
+
+fn fresh(name: &str) -> Connection {
+    let folder = std::env::temp_dir().join(format!("onceward-schema-{}-{name}", std::process::id()));
+    let _ = fs::remove_dir_all(&folder);
+    fs::create_dir_all(&folder).unwrap();
+    let path = folder.join("store.db");
+    SqliteStore::open(OpenOptions::new(&path, Arc::new(Noon))).unwrap().close();
+    Connection::open(path).unwrap()
+}
+
+fn dump(conn: &Connection) -> String {
+    let sql =
+        "SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY type = 'view', type = 'trigger', rowid";
+    let mut statement = conn.prepare(sql).unwrap();
+    let statements = statement.query_map([], |row| row.get::<_, String>(0)).unwrap().map(Result::unwrap);
+    let mut text =
+        "-- @generated from migrations/ by tests/schema.rs: run it with ONCEWARD_BLESS=1 to write it anew.\n"
+            .to_owned();
+    for statement in statements {
+        text.push_str(&format!("\n{statement};\n"));
+    }
+    text
+}
+
+#[test]
+fn schema_sql_is_the_sum_of_the_migrations() {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("schema.sql");
+    let made = dump(&fresh("dump"));
+    if std::env::var_os("ONCEWARD_BLESS").is_some() {
+        fs::write(&path, &made).unwrap();
+    }
+    let kept = fs::read_to_string(&path).unwrap_or_default();
+    assert_eq!(kept, made, "run this test with ONCEWARD_BLESS=1 and look at what changed");
+}
+
+#[test]
+fn checks_allow_exactly_the_codes_of_the_machines() {
+    let schema = dump(&fresh("checks"));
+    for (table, column, values) in [
+        ("purchase", "admission", admission::Admission::STATES.len()),
+        ("purchase", "reservation", reservation::Reservation::STATES.len()),
+        ("purchase", "order_status", order::Order::STATES.len()),
+        ("purchase", "reason", Reason::ALL.len()),
+        ("purchase", "inbox_result", InboxResult::ALL.len()),
+        ("compensation_task", "status", compensation::Compensation::STATES.len()),
+        ("activity", "late_payment", LatePayment::ALL.len()),
+    ] {
+        let from = schema.find(&format!("CREATE TABLE {table} (")).unwrap();
+        let body = &schema[from..from + schema[from..].find(";\n").unwrap()];
+        let check = format!("CHECK ({column} BETWEEN 0 AND {})", values - 1);
+        assert!(body.contains(&check), "{table} lacks {check}");
+    }
+}
+
+#[test]
+fn views_can_be_read_and_know_the_states_and_the_lane() {
+    let conn = fresh("views");
+    let views = ["inventory_reservation", "orders", "consumer_inbox", "inventory_ledger", "event_outbox"];
+    for view in views.into_iter().chain(["compensation_tasks"]) {
+        let rows: i64 =
+            conn.query_row(&format!("SELECT count(*) FROM {view}"), [], |row| row.get(0)).unwrap();
+        assert_eq!(rows, 0, "{view}");
+    }
+    let machines = "SELECT count(DISTINCT machine) FROM state WHERE machine IN
+        ('reservation', 'admission', 'order', 'compensation', 'inbox_result')";
+    assert_eq!(conn.query_row(machines, [], |row| row.get::<_, i64>(0)).unwrap(), 5);
+    assert!(dump(&conn).contains(&format!("w.text = '{}'", Lane::OUTBOX)));
+}

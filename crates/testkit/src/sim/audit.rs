@@ -1,0 +1,381 @@
+//! The auditor: looks at the model's rows after every step and judges them by itself.
+//!
+//! **Purpose.** A second opinion. Nothing here calls the domain's audit or its effect tables for sums; the figures
+//! are added up again from the purchases, so that one wrong row in a table cannot hide behind itself.
+//!
+//! **Invariants checked.** Stock and counters equal what the purchases say, at every moment; nobody passes the
+//! limit; an order and a rejection never meet; states only move along their tables; what was said to a buyer stays
+//! true; units come back once.
+
+use std::collections::BTreeMap;
+use std::fmt::Debug;
+
+use onceward_domain::catalogue::{Bucket, Sku, Stock};
+use onceward_domain::id::{PurchaseId, SkuKey, UserId};
+use onceward_domain::machine::Machine;
+use onceward_domain::machine::admission::Admission;
+use onceward_domain::machine::compensation::Compensation;
+use onceward_domain::machine::order::Order as OrderStatus;
+use onceward_domain::machine::reservation::Reservation as Status;
+use onceward_domain::purchase::{InboxResult, Purchase, Reason, Route};
+
+use super::world::World;
+use crate::model::rows::Rows;
+
+/// What the auditor remembers of earlier looks.
+#[derive(Default)]
+pub(crate) struct Auditor {
+    seen: BTreeMap<PurchaseId, Purchase>,
+    promised: BTreeMap<PurchaseId, &'static str>,
+    version: u64,
+}
+
+/// Units of one SKU, added up from the purchases.
+#[derive(Debug, Default)]
+struct Units {
+    occupied: i64,
+    sold: i64,
+    open_reserved: i64,
+    committed: i64,
+    by_user: BTreeMap<UserId, i64>,
+}
+
+impl Auditor {
+    /// Looks at the rows, if they changed since the last look.
+    pub(crate) fn look(&mut self, world: &World) {
+        let rows = world.store.rows();
+        for (purchase, what) in world.take_promises() {
+            self.promised.insert(purchase, what);
+            if !rows.purchases.contains(&purchase) {
+                world.violated(format!("a buyer was told {what} for {purchase:?}, which does not exist"));
+            }
+        }
+        if rows.version == self.version {
+            return;
+        }
+        self.version = rows.version;
+        for (key, sku) in rows.skus.iter() {
+            check_sku(world, &rows, key, sku);
+        }
+        for (id, purchase) in rows.purchases.iter() {
+            let before = self.seen.get(id);
+            if before == Some(purchase) {
+                continue;
+            }
+            check_purchase(world, &rows, purchase);
+            if let Some(before) = before {
+                check_move(world, before, purchase);
+            }
+            count_cases(world, before, purchase);
+            self.seen.insert(*id, purchase.clone());
+        }
+        if rows.purchases.len() != self.seen.len() {
+            world.violated("a purchase vanished".to_owned());
+        }
+        for (id, what) in &self.promised {
+            if !rows.purchases.contains(id) {
+                world.violated(format!("a buyer was told {what} for {id:?}, which does not exist"));
+            }
+        }
+    }
+
+    /// Looks at the rows after everything has settled.
+    pub(crate) fn look_at_the_end(&self, world: &World) {
+        let rows = world.store.rows();
+        if rows.quarantined.len() > 0 {
+            world.sometimes("quarantined");
+        }
+        for (_, purchase) in rows.purchases.iter() {
+            if !is_settled(purchase) {
+                world.violated(format!("never settled: {}", describe(purchase)));
+            }
+        }
+        for (key, sku) in rows.skus.iter() {
+            let bucket = rows.buckets.get(key).expect("every SKU here has a bucket");
+            let stock = &sku.stock;
+            let agrees = bucket.open_reserved == 0
+                && bucket.committed == stock.occupied + stock.sold
+                && bucket.available == stock.available
+                && bucket.initial == stock.initial;
+            if !agrees {
+                world.violated(format!("{key}: at rest the gate says {bucket:?}, the store {stock:?}"));
+            }
+        }
+        for (id, task) in rows.compensations.iter() {
+            if task.status != Compensation::Applied {
+                world.violated(format!("task of {id:?} rests in {:?}", task.status));
+            }
+        }
+    }
+}
+
+fn check_sku(world: &World, rows: &Rows, key: &SkuKey, sku: &Sku) {
+    let frees = rows.activities.get(&key.activity).is_some_and(|activity| activity.cancelled_frees_limit);
+    let mut units = Units::default();
+    for (_, purchase) in rows.purchases.iter() {
+        add_units(&mut units, key, purchase, frees);
+    }
+    let Units { occupied, sold, open_reserved, committed, by_user } = units;
+    let initial = sku.stock.initial;
+    let stock = Stock { initial, available: initial - occupied - sold, occupied, sold };
+    if sku.stock != stock {
+        world.violated(format!("{key}: stock is {:?}, the orders say {stock:?}", sku.stock));
+    }
+    if stock.available < 0 {
+        world.violated(format!("{key}: oversold, {stock:?}"));
+    }
+    let over = by_user.iter().find(|(_, held)| **held > i64::from(sku.per_user_limit));
+    if let Some((user, held)) = over {
+        world.violated(format!("{key}: {user} holds {held}, the limit is {}", sku.per_user_limit));
+    }
+    let Some(bucket) = rows.buckets.get(key) else { return };
+    let initial = bucket.initial;
+    let expected =
+        Bucket { available: initial - open_reserved - committed, open_reserved, committed, ..bucket.clone() };
+    if *bucket != expected {
+        world.violated(format!("{key}: counters are {bucket:?}, the purchases say {expected:?}"));
+    }
+    check_adjustments(world, rows, sku, bucket);
+}
+
+fn add_units(units: &mut Units, key: &SkuKey, purchase: &Purchase, frees: bool) {
+    let count = i64::from(purchase.units_of(key));
+    if count == 0 {
+        return;
+    }
+    match purchase.admission {
+        Admission::Reserved => units.open_reserved += count,
+        Admission::OrderCreated => units.committed += count,
+        Admission::Absent | Admission::Compensated | Admission::Cancelled => {}
+    }
+    let Some(order) = &purchase.order else { return };
+    let is_live = match order.status {
+        OrderStatus::Created
+        | OrderStatus::Paying
+        | OrderStatus::CancelPending
+        | OrderStatus::ManualReview => {
+            units.occupied += count;
+            true
+        }
+        OrderStatus::Paid | OrderStatus::Refunding | OrderStatus::Refunded => {
+            units.sold += count;
+            true
+        }
+        OrderStatus::Cancelled => !frees,
+    };
+    if is_live {
+        *units.by_user.entry(purchase.user.clone()).or_default() += count;
+    }
+}
+
+/// Figures only change by adjustments that are in the ledger; the gate has seen the first so many of them.
+fn check_adjustments(world: &World, rows: &Rows, sku: &Sku, bucket: &Bucket) {
+    let deltas: Vec<i64> = rows
+        .entries
+        .iter()
+        .filter(|(_, entry)| entry.adjustment.is_some() && entry.key == sku.key)
+        .map(|(_, entry)| entry.available)
+        .collect();
+    let projected = usize::try_from(bucket.adjustments).expect("few adjustments");
+    let missing: i64 = deltas.iter().skip(projected).sum();
+    if sku.stock.initial - bucket.initial != missing || deltas.len() < projected {
+        world.violated(format!("{}: adjustments {deltas:?} do not explain {bucket:?}", sku.key));
+    }
+}
+
+fn check_purchase(world: &World, rows: &Rows, purchase: &Purchase) {
+    let rules: [(&str, bool); 8] = [
+        ("an order and a refusal met", !(purchase.order.is_some() && is_refused(purchase.reservation))),
+        ("an order stands exactly where the store says so", order_agrees(purchase)),
+        ("a refusal has a task and a reason", refusal_agrees(rows, purchase)),
+        ("units went back only after a durable rejection (DR-03)", release_is_authorized(purchase)),
+        ("COMPENSATED is said only after the gate released", conclusion_agrees(rows, purchase)),
+        ("the gate commits only what has an order", commitment_agrees(purchase)),
+        ("the inbox agrees with the reservation", inbox_agrees(purchase)),
+        ("nothing needs a person", !needs_person(purchase)),
+    ];
+    for (rule, holds) in rules {
+        if !holds {
+            world.violated(format!("broken: {rule}: {}", describe(purchase)));
+        }
+    }
+}
+
+fn is_refused(reservation: Option<Status>) -> bool {
+    matches!(reservation, Some(Status::OrderRejected | Status::Compensating | Status::Compensated))
+}
+
+fn order_agrees(purchase: &Purchase) -> bool {
+    let status = purchase.order.as_ref().map(|order| order.status);
+    match (purchase.route, purchase.reservation) {
+        (Route::Direct, reservation) => status.is_some() && reservation.is_none(),
+        (Route::Flash, Some(Status::OrderCreated)) => {
+            status.is_some_and(|status| status != OrderStatus::Cancelled)
+        }
+        (Route::Flash, Some(Status::Cancelled)) => status == Some(OrderStatus::Cancelled),
+        (Route::Flash, _) => status.is_none(),
+    }
+}
+
+fn refusal_agrees(rows: &Rows, purchase: &Purchase) -> bool {
+    !is_refused(purchase.reservation)
+        || (rows.compensations.contains(&purchase.id) && purchase.reason.is_some())
+}
+
+fn release_is_authorized(purchase: &Purchase) -> bool {
+    let authorized = matches!(purchase.reservation, Some(Status::Compensating | Status::Compensated));
+    let marker = purchase.compensation == Some(purchase.id.compensation());
+    match purchase.admission {
+        Admission::Compensated => authorized && marker,
+        Admission::Absent | Admission::Reserved | Admission::OrderCreated | Admission::Cancelled => {
+            purchase.compensation.is_none()
+        }
+    }
+}
+
+fn conclusion_agrees(rows: &Rows, purchase: &Purchase) -> bool {
+    purchase.reservation != Some(Status::Compensated)
+        || (purchase.admission == Admission::Compensated
+            && rows.compensations.get(&purchase.id).is_some_and(|task| task.status == Compensation::Applied))
+}
+
+fn commitment_agrees(purchase: &Purchase) -> bool {
+    let status = purchase.order.as_ref().map(|order| order.status);
+    match purchase.admission {
+        Admission::OrderCreated => status.is_some(),
+        Admission::Cancelled => status == Some(OrderStatus::Cancelled),
+        Admission::Absent => purchase.route == Route::Direct,
+        Admission::Reserved | Admission::Compensated => purchase.route == Route::Flash,
+    }
+}
+
+fn inbox_agrees(purchase: &Purchase) -> bool {
+    match purchase.inbox.map(|inbox| inbox.result) {
+        None => purchase.route == Route::Direct || purchase.order.is_none(),
+        Some(InboxResult::OrderCreated) => purchase.order.is_some(),
+        Some(InboxResult::OrderRejected) => is_refused(purchase.reservation),
+        Some(InboxResult::LateRejected) => is_refused(purchase.reservation),
+    }
+}
+
+fn needs_person(purchase: &Purchase) -> bool {
+    purchase.reservation == Some(Status::ManualReview)
+        || purchase.order.as_ref().is_some_and(|order| order.status == OrderStatus::ManualReview)
+}
+
+fn check_move(world: &World, before: &Purchase, after: &Purchase) {
+    let mut rules = vec![
+        ("the revision grew", after.revision > before.revision),
+        ("the gate's state moved along its table", reaches(before.admission, after.admission)),
+        ("an inbox entry is final", before.inbox.is_none() || before.inbox == after.inbox),
+        ("a reason is final", before.reason.is_none() || before.reason == after.reason),
+        (
+            "a release marker is final",
+            before.compensation.is_none() || before.compensation == after.compensation,
+        ),
+        ("what was bought is final", lines_agree(before, after)),
+        ("who bought it is final", before.user == after.user && before.request == after.request),
+    ];
+    let from = before.reservation.unwrap_or(Status::Reserved);
+    let to = after.reservation.unwrap_or(Status::Reserved);
+    rules.push(("the reservation moved along its table", reaches(from, to)));
+    if let Some(order) = &before.order {
+        let same = after.order.as_ref().is_some_and(|after| {
+            reaches(order.status, after.status)
+                && (order.total, order.created_at, order.cancel_due_at)
+                    == (after.total, after.created_at, after.cancel_due_at)
+        });
+        rules.push(("the order moved along its table", same));
+    }
+    for (rule, holds) in rules {
+        if !holds {
+            world.violated(format!("broken: {rule}: {} became {}", describe(before), describe(after)));
+        }
+    }
+}
+
+fn lines_agree(before: &Purchase, after: &Purchase) -> bool {
+    before.lines.len() == after.lines.len()
+        && before
+            .lines
+            .iter()
+            .zip(&after.lines)
+            .all(|(left, right)| left.key == right.key && left.quantity == right.quantity)
+}
+
+/// Whether a state is the same, or can be reached by rows of the table.
+fn reaches<M: Machine>(from: M, to: M) -> bool {
+    let mut reached = vec![from];
+    let mut next = 0;
+    while let Some(state) = reached.get(next).copied() {
+        if state == to {
+            return true;
+        }
+        for row in M::ROWS.iter().filter(|row| row.from == state) {
+            if !reached.contains(&row.to) {
+                reached.push(row.to);
+            }
+        }
+        next += 1;
+    }
+    false
+}
+
+fn is_settled(purchase: &Purchase) -> bool {
+    let reservation = match purchase.route {
+        Route::Direct => purchase.order.is_some(),
+        Route::Flash => matches!(
+            purchase.reservation,
+            Some(Status::OrderCreated | Status::Cancelled | Status::Compensated)
+        ),
+    };
+    let cancelled = purchase.order.as_ref().map(|order| order.status == OrderStatus::Cancelled);
+    let gate = match purchase.admission {
+        Admission::OrderCreated => cancelled == Some(false),
+        Admission::Cancelled => cancelled == Some(true),
+        Admission::Compensated => cancelled.is_none(),
+        Admission::Absent | Admission::Reserved => false,
+    };
+    reservation && gate
+}
+
+/// Counts cases that a good set of seeds must meet.
+fn count_cases(world: &World, before: Option<&Purchase>, after: &Purchase) {
+    let is_new = |holds: &dyn Fn(&Purchase) -> bool| holds(after) && !before.is_some_and(holds);
+    let late = |row: &Purchase| row.inbox.is_some_and(|inbox| inbox.result == InboxResult::LateRejected);
+    let refused_for = |row: &Purchase, reason: Reason| row.reason == Some(reason);
+    let cases: [(&'static str, bool); 7] = [
+        ("late_rejected", is_new(&late)),
+        ("deadline_rejected", is_new(&|row| refused_for(row, Reason::BusinessDeadlineExceeded))),
+        ("stock_short", is_new(&|row| refused_for(row, Reason::StockShort))),
+        ("user_limit", is_new(&|row| refused_for(row, Reason::UserLimit))),
+        ("compensated", is_new(&|row| row.reservation == Some(Status::Compensated))),
+        ("order_cancelled", is_new(&|row| row.admission == Admission::Cancelled)),
+        ("order_created", is_new(&|row| row.order.is_some())),
+    ];
+    for (case, happened) in cases {
+        if happened {
+            world.sometimes(case);
+        }
+    }
+    let expired = |row: &Purchase| {
+        row.order.as_ref().is_some_and(|order| order.cancel_reason.as_deref() == Some("expired"))
+    };
+    if is_new(&expired) {
+        world.sometimes("order_expired");
+    }
+}
+
+fn describe(purchase: &Purchase) -> String {
+    let order: Option<&dyn Debug> = purchase.order.as_ref().map(|order| &order.status as &dyn Debug);
+    format!(
+        "{} of {} ({:?}, gate {:?}, store {:?}, order {order:?}, inbox {:?}, reason {:?})",
+        purchase.id.reservation(),
+        purchase.user,
+        purchase.route,
+        purchase.admission,
+        purchase.reservation,
+        purchase.inbox.map(|inbox| inbox.result),
+        purchase.reason,
+    )
+}

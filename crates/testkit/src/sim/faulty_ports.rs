@@ -1,0 +1,212 @@
+//! Bus and gate behind the same bad line: copies, another order, and repeated commands.
+//!
+//! The store below them already loses answers and calls; here is only what a bus or a gate adds. Invariant: the
+//! topic of events keeps its order (the port promises it), so only copies are made there.
+
+use std::sync::Arc;
+
+use onceward::wire;
+use onceward_domain::catalogue::Bucket;
+use onceward_domain::error::Error;
+use onceward_domain::event::Event;
+use onceward_domain::id::{PurchaseId, SkuKey, UserId};
+use onceward_domain::ports::Answer;
+use onceward_domain::ports::admission::{
+    Admission, AdmissionView, Compensate, CompensateCode, OverdueClaim, Projected, Reserve, ReserveAnswer,
+    SendClaim, SendSettlement,
+};
+use onceward_domain::ports::bus::{Bus, Delivery, Message, Published, Settlement, Topic};
+use onceward_domain::time::{Millis, Timestamp};
+
+use super::world::World;
+
+/// A bus that delivers copies, and out of order where it may.
+pub(crate) struct FaultyBus {
+    world: Arc<World>,
+    inner: Arc<dyn Bus>,
+}
+
+impl FaultyBus {
+    pub(crate) fn new(world: Arc<World>, inner: Arc<dyn Bus>) -> Self {
+        Self { world, inner }
+    }
+
+    async fn publish_twice(&self, topic: Topic, messages: Vec<Message>) -> Result<Vec<Published>, Error> {
+        let forged = self.world.rates().forged;
+        if topic == Topic::OrderCreate && self.world.draw(|rng| rng.chance(forged)) {
+            let copies = messages.iter().map(|message| self.forge(message)).collect();
+            if self.inner.publish(topic, copies).await.is_ok() {
+                self.world.sometimes("forged_message");
+            }
+        }
+        let duplicate = self.world.rates().duplicate;
+        if self.world.draw(|rng| rng.chance(duplicate)) {
+            let copies = self.inner.publish(topic, messages.clone()).await;
+            if copies.is_ok() {
+                self.world.sometimes("duplicate_delivery");
+            }
+        }
+        self.inner.publish(topic, messages).await
+    }
+
+    /// A message under a known id that says something else, or nothing that can be read (FS-08).
+    fn forge(&self, message: &Message) -> Message {
+        let mut forged = message.clone();
+        match (self.world.draw(|rng| rng.index(3)), wire::decode_message(&message.payload)) {
+            (0, Ok(mut content)) => {
+                content.quantity += 1;
+                forged = wire::encode_message(&content);
+            }
+            (1, Ok(mut content)) => {
+                content.user = UserId::trusted("somebody-else");
+                forged = wire::encode_message(&content);
+            }
+            _ => forged.payload.truncate(message.payload.len() / 2),
+        }
+        forged
+    }
+
+    async fn consume_shuffled(
+        &self,
+        topic: Topic,
+        limit: u32,
+        lease: Millis,
+    ) -> Result<Vec<Delivery>, Error> {
+        let mut deliveries = self.inner.consume(topic, limit, lease).await?;
+        let rates = self.world.rates();
+        if deliveries.is_empty() {
+            return Ok(deliveries);
+        }
+        if topic == Topic::OrderCreate && self.world.draw(|rng| rng.chance(rates.reorder)) {
+            self.world.draw(|rng| rng.shuffle(&mut deliveries));
+            self.world.sometimes("reordered_delivery");
+        }
+        if self.world.draw(|rng| rng.chance(rates.duplicate)) {
+            let copy = deliveries[self.world.draw(|rng| rng.index(deliveries.len()))].clone();
+            deliveries.push(copy);
+            self.world.sometimes("duplicate_in_batch");
+        }
+        Ok(deliveries)
+    }
+}
+
+impl Bus for FaultyBus {
+    fn publish(&self, topic: Topic, messages: Vec<Message>) -> Answer<'_, Vec<Published>> {
+        Box::pin(self.publish_twice(topic, messages))
+    }
+
+    fn consume(&self, topic: Topic, limit: u32, lease: Millis) -> Answer<'_, Vec<Delivery>> {
+        Box::pin(self.consume_shuffled(topic, limit, lease))
+    }
+
+    fn settle(&self, topic: Topic, settlements: Vec<Settlement>) -> Answer<'_, ()> {
+        self.inner.settle(topic, settlements)
+    }
+
+    fn next_delivery(&self, topic: Topic) -> Answer<'_, Option<Timestamp>> {
+        self.inner.next_delivery(topic)
+    }
+}
+
+/// A gate whose commands may arrive twice.
+pub(crate) struct FaultyAdmission {
+    world: Arc<World>,
+    inner: Arc<dyn Admission>,
+}
+
+impl FaultyAdmission {
+    pub(crate) fn new(world: Arc<World>, inner: Arc<dyn Admission>) -> Self {
+        Self { world, inner }
+    }
+
+    fn repeats(&self) -> bool {
+        let duplicate = self.world.rates().duplicate;
+        self.world.draw(|rng| rng.chance(duplicate))
+    }
+
+    async fn compensate_twice(&self, commands: Vec<Compensate>) -> Result<Vec<CompensateCode>, Error> {
+        if self.repeats() {
+            // The first answer never reached the caller; the repeat is what it hears.
+            drop(self.inner.compensate(commands.clone()).await);
+        }
+        let codes = self.inner.compensate(commands).await?;
+        for code in &codes {
+            self.world.trace("compensate", code.code().unsigned_abs().into());
+            if *code == CompensateCode::AlreadyApplied {
+                self.world.sometimes("compensation_repeated");
+            }
+        }
+        Ok(codes)
+    }
+
+    async fn project_twice(&self, events: Vec<Event>) -> Result<Vec<Projected>, Error> {
+        if self.repeats() {
+            drop(self.inner.project(events.clone()).await);
+        }
+        let outcomes = self.inner.project(events).await?;
+        if outcomes.contains(&Projected::Nothing) {
+            self.world.sometimes("projection_repeated");
+        }
+        if outcomes.contains(&Projected::TooEarly) {
+            self.world.sometimes("projection_too_early");
+        }
+        Ok(outcomes)
+    }
+}
+
+impl Admission for FaultyAdmission {
+    fn reserve(&self, commands: Vec<Reserve>) -> Answer<'_, Vec<ReserveAnswer>> {
+        self.inner.reserve(commands)
+    }
+
+    fn find(&self, purchase: PurchaseId) -> Answer<'_, Option<AdmissionView>> {
+        self.inner.find(purchase)
+    }
+
+    fn claim_send(&self, limit: u32, lease: Millis) -> Answer<'_, Vec<SendClaim>> {
+        self.inner.claim_send(limit, lease)
+    }
+
+    fn settle_send(&self, settlements: Vec<SendSettlement>) -> Answer<'_, u32> {
+        let asked = u32::try_from(settlements.len()).expect("few claims at a time");
+        Box::pin(async move {
+            let held = self.inner.settle_send(settlements).await?;
+            if held < asked {
+                self.world.sometimes("lease_lost");
+            }
+            Ok(held)
+        })
+    }
+
+    fn next_send(&self) -> Answer<'_, Option<Timestamp>> {
+        self.inner.next_send()
+    }
+
+    fn claim_overdue(&self, limit: u32, lease: Millis) -> Answer<'_, Vec<OverdueClaim>> {
+        self.inner.claim_overdue(limit, lease)
+    }
+
+    fn settle_overdue(&self, claims: Vec<OverdueClaim>) -> Answer<'_, u32> {
+        self.inner.settle_overdue(claims)
+    }
+
+    fn next_overdue(&self) -> Answer<'_, Option<Timestamp>> {
+        self.inner.next_overdue()
+    }
+
+    fn project(&self, events: Vec<Event>) -> Answer<'_, Vec<Projected>> {
+        Box::pin(self.project_twice(events))
+    }
+
+    fn compensate(&self, commands: Vec<Compensate>) -> Answer<'_, Vec<CompensateCode>> {
+        Box::pin(self.compensate_twice(commands))
+    }
+
+    fn lives_in_store(&self) -> bool {
+        self.inner.lives_in_store()
+    }
+
+    fn counters(&self, key: SkuKey) -> Answer<'_, Option<Bucket>> {
+        self.inner.counters(key)
+    }
+}

@@ -1,0 +1,101 @@
+//! A node: the real engine over faulty ports, with all its workers.
+//!
+//! Invariant: a restarted node is a new incarnation; it remembers nothing, and its batch names never meet the old ones.
+
+use std::sync::Arc;
+
+use onceward::store_admission::StoreAdmission;
+use onceward::store_bus::StoreBus;
+use onceward::workers::{Next, Worker};
+use onceward::{Engine, Ports, Settings};
+use onceward_domain::derive::KeyRing;
+use onceward_domain::ports::store::Store;
+use onceward_domain::time::{Millis, back_off};
+
+use super::faulty_ports::{FaultyAdmission, FaultyBus};
+use super::faulty_store::FaultyStore;
+use super::net::Task;
+use super::scenario::Scenario;
+use super::world::World;
+use crate::ids::CountingIds;
+
+/// The workers that change something. The watch only reads, and is left out for speed.
+const WORKERS: [Worker; 7] = [
+    Worker::Sender,
+    Worker::Consumer,
+    Worker::Relay,
+    Worker::Projector,
+    Worker::Compensator,
+    Worker::Deadline,
+    Worker::Expiry,
+];
+
+/// Shortest sleep. A worker that has nothing to claim although something is due would spin otherwise: it waits for
+/// another node's lease.
+const LEAST_WAIT: Millis = Millis(100);
+
+/// Tries before a person is asked. Faults come thick here, and a person would end the story: what happens when
+/// tries are used up is shown elsewhere.
+const ATTEMPTS_LIMIT: u32 = 1_000_000;
+
+/// The secrets of every simulated run.
+pub(crate) fn keys() -> KeyRing {
+    KeyRing::new(&[(1, vec![42; 32])]).expect("one long secret")
+}
+
+/// Builds an engine whose ports may fail.
+pub(crate) fn engine(world: &Arc<World>, node: usize, incarnation: u32, scenario: &Scenario) -> Engine {
+    let store: Arc<dyn Store> = Arc::new(FaultyStore::new(world.clone(), node));
+    let ids = Arc::new(CountingIds::new(&format!("node-{node}.{incarnation:04}")));
+    let admission = Arc::new(StoreAdmission::new(store.clone(), ids.clone()));
+    let bus = Arc::new(StoreBus::new(store.clone(), ids.clone()));
+    let ports = Ports {
+        admission: Arc::new(FaultyAdmission::new(world.clone(), admission)),
+        bus: Arc::new(FaultyBus::new(world.clone(), bus)),
+        store,
+        ids,
+    };
+    let settings = Settings {
+        claim_batch: scenario.claim_batch,
+        order_batch: scenario.order_batch,
+        attempts_limit: ATTEMPTS_LIMIT,
+        poll: scenario.poll,
+        ..Settings::default()
+    };
+    Engine::new(ports, keys(), settings)
+}
+
+/// The tasks of a node's workers.
+pub(crate) fn workers(world: &Arc<World>, engine: &Engine) -> Vec<Task> {
+    let task = |worker| -> Task { Box::pin(work(world.clone(), engine.clone(), worker)) };
+    WORKERS.into_iter().map(task).collect()
+}
+
+/// Steps for ever, as the runtime does: at once while there is work, else by time or change, and after an error
+/// with a back-off.
+async fn work(world: Arc<World>, engine: Engine, worker: Worker) {
+    let settings = engine.settings().clone();
+    let mut failures = 0;
+    loop {
+        match worker.step(&engine).await {
+            Ok(Next::Again) => {
+                failures = 0;
+                world.step_aside().await;
+            }
+            Ok(Next::Wait(wait)) => {
+                failures = 0;
+                let poll = Millis(world.draw(|rng| rng.between(1, settings.poll.0)));
+                if wait == Some(Millis(0)) {
+                    world.sometimes("waited_for_nothing");
+                }
+                let wait = wait.map_or(poll, |wait| wait.min(poll)).max(LEAST_WAIT);
+                world.idle(world.now().plus(wait)).await;
+            }
+            Err(error) => {
+                failures += 1;
+                world.trace(worker.name(), error.code() as u64);
+                world.sleep(back_off(failures, settings.back_off_base, settings.back_off_cap)).await;
+            }
+        }
+    }
+}

@@ -1,0 +1,177 @@
+//! What a run is about: how many nodes, what is on sale, who comes, and how bad the line is; all from the seed.
+//!
+//! Invariant: a scenario is a value; the same seed makes the same one. Fixed scenarios serve runs that fail at one
+//! planned place.
+
+use onceward_domain::time::Millis;
+
+use super::rng::Rng;
+use super::world::Rates;
+
+/// One buyer, or a person at the back office, and what they will do.
+#[derive(Debug, Clone)]
+pub(crate) enum Wish {
+    /// Reserve, then repeat the same request this often, and perhaps with another body.
+    Buy { sku: usize, user: u64, request: u64, quantity: u32, repeats: u32, other_body: bool, cancels: bool },
+    /// Many buyers in one call, as the front of the gate sends them.
+    Crowd { sku: usize, first_user: u64, buyers: u64 },
+    /// A direct order of these SKUs, asked for twice.
+    Direct { skus: Vec<usize>, user: u64, request: u64, cancels: bool },
+    /// A person adjusts stock.
+    Adjust { sku: usize, delta: i64, key: u64 },
+}
+
+/// What a run is about.
+#[derive(Debug, Clone)]
+pub(crate) struct Scenario {
+    pub(crate) nodes: usize,
+    pub(crate) stocks: Vec<i64>,
+    pub(crate) per_user_limit: u32,
+    pub(crate) frees_limit: bool,
+    pub(crate) deadline: Millis,
+    pub(crate) payment_window: Millis,
+    /// Longest sleep of an idle worker: the bounded poll behind a signal that a dead node never gives.
+    pub(crate) poll: Millis,
+    pub(crate) claim_batch: u32,
+    pub(crate) order_batch: usize,
+    /// Each wish with the time at which it is made.
+    pub(crate) wishes: Vec<(Millis, Wish)>,
+    pub(crate) rates: Rates,
+}
+
+const MINUTE: i64 = 60_000;
+const MONTH: i64 = 30 * 24 * 60 * MINUTE;
+
+impl Scenario {
+    /// The scenario of a seed.
+    pub(crate) fn draw(rng: &mut Rng) -> Self {
+        let skus = if rng.chance(300) { 2 } else { 1 };
+        let stocks: Vec<i64> = (0..skus).map(|_| rng.between(1, 8)).collect();
+        let per_user_limit = if rng.chance(700) { 1 } else { 2 };
+        let deadline =
+            if rng.chance(600) { rng.between(5_000, 60_000) } else { rng.between(10, 30) * MINUTE };
+        let payment_window = if rng.chance(400) { rng.between(10_000, 5 * MINUTE) } else { MONTH };
+        let plain = rng.chance(150);
+        let payment_window = if plain { MONTH } else { payment_window };
+        let per_user_limit = if plain { 1 } else { per_user_limit };
+        let count = rng.below(11) + 2;
+        let wishes = (0..count).map(|number| {
+            let at = Millis(rng.between(0, 20_000));
+            (at, if plain { plain_wish(rng, number, skus) } else { wish(rng, number, skus) })
+        });
+        let wishes = wishes.collect();
+        Self {
+            nodes: rng.index(3) + 1,
+            stocks,
+            per_user_limit,
+            frees_limit: rng.chance(500),
+            deadline: Millis(deadline),
+            payment_window: Millis(payment_window),
+            poll: Millis(20_000),
+            claim_batch: u32::try_from(rng.between(1, 6)).expect("small"),
+            order_batch: rng.index(6) + 1,
+            wishes,
+            rates: rates(rng),
+        }
+    }
+
+    /// One buyer, one unit, no faults but the planned one.
+    pub(crate) fn one_purchase() -> Self {
+        let buy = Wish::Buy {
+            sku: 0,
+            user: 1,
+            request: 1,
+            quantity: 1,
+            repeats: 1,
+            other_body: false,
+            cancels: false,
+        };
+        Self {
+            nodes: 1,
+            stocks: vec![1],
+            per_user_limit: 1,
+            frees_limit: true,
+            deadline: Millis(10 * MINUTE),
+            payment_window: Millis(MONTH),
+            poll: Millis(10 * MINUTE),
+            claim_batch: 4,
+            order_batch: 4,
+            wishes: vec![(Millis(0), buy)],
+            rates: Rates::default(),
+        }
+    }
+
+    /// A reservation whose unit a direct order takes first: refused, then compensated.
+    pub(crate) fn one_rejection() -> Self {
+        let mut scenario = Self::one_purchase();
+        let direct = Wish::Direct { skus: vec![0], user: 2, request: 2, cancels: false };
+        scenario.wishes.push((Millis(0), direct));
+        scenario.per_user_limit = 1;
+        scenario
+    }
+
+    /// Whether winners can be counted from outside: only single reservations, no second thoughts.
+    pub(crate) fn is_plain(&self) -> bool {
+        let plain = |wish: &Wish| match wish {
+            Wish::Buy { quantity, cancels, .. } => *quantity == 1 && !cancels,
+            Wish::Crowd { .. } => true,
+            Wish::Direct { .. } | Wish::Adjust { .. } => false,
+        };
+        self.payment_window.0 == MONTH && self.wishes.iter().all(|(_, wish)| plain(wish))
+    }
+}
+
+/// A wish whose end can be foretold.
+fn plain_wish(rng: &mut Rng, number: u64, skus: usize) -> Wish {
+    let sku = rng.index(skus);
+    if rng.chance(300) {
+        return Wish::Crowd { sku, first_user: 1_000 * (number + 1), buyers: rng.below(6) + 2 };
+    }
+    let (user, repeats) = (rng.below(20), u32::try_from(rng.below(3)).expect("small"));
+    let request = rng.below(3) + 10 * user;
+    Wish::Buy { sku, user, request, quantity: 1, repeats, other_body: rng.chance(300), cancels: false }
+}
+
+fn wish(rng: &mut Rng, number: u64, skus: usize) -> Wish {
+    let sku = rng.index(skus);
+    // Few users, so that one user's requests meet.
+    let user = rng.below(6);
+    match rng.below(10) {
+        0..=4 => Wish::Buy {
+            sku,
+            user,
+            request: rng.below(3) + 10 * user,
+            quantity: if rng.chance(850) { 1 } else { 2 },
+            repeats: u32::try_from(rng.below(3)).expect("small"),
+            other_body: rng.chance(300),
+            cancels: rng.chance(250),
+        },
+        5 | 6 => Wish::Crowd { sku, first_user: 1_000 * (number + 1), buyers: rng.below(6) + 2 },
+        7 | 8 => {
+            let mut lines: Vec<usize> = (0..skus).collect();
+            rng.shuffle(&mut lines);
+            lines.truncate(rng.index(skus) + 1);
+            Wish::Direct { skus: lines, user, request: rng.below(2) + 10 * user, cancels: rng.chance(300) }
+        }
+        _ => Wish::Adjust { sku, delta: if rng.chance(600) { rng.between(1, 3) } else { -1 }, key: number },
+    }
+}
+
+fn rates(rng: &mut Rng) -> Rates {
+    // A third of the runs is calm, so that interleavings alone are looked at too.
+    let badness = u32::try_from(rng.below(3)).expect("small");
+    let mut upto = |most: u32| u32::try_from(rng.below(u64::from(most * badness) + 1)).expect("small");
+    Rates {
+        unavailable: upto(25),
+        lost_before: upto(20),
+        lost_after: upto(30),
+        stale: upto(150),
+        forged: upto(60),
+        duplicate: upto(100),
+        reorder: upto(200),
+        crash: upto(5),
+        jump: upto(4),
+        back: upto(5),
+        linger: 300 + upto(200),
+    }
+}
