@@ -15,6 +15,7 @@ use onceward_domain::error::{Class, Code, Error};
 use onceward_domain::facts::{Facts, Need};
 use onceward_domain::id::{PurchaseId, RequestId, UserId};
 use onceward_domain::machine::reservation::Reservation;
+use onceward_domain::payment::Case;
 use onceward_domain::ports::Answer;
 use onceward_domain::ports::admission::{Reserve, ReserveAnswer};
 use onceward_domain::ports::bus::Topic;
@@ -108,6 +109,10 @@ impl Store for Lossy {
 
     fn list_orders(&self, filter: OrderFilter, page: PageRequest) -> Answer<'_, Vec<Purchase>> {
         self.inner.list_orders(filter, page)
+    }
+
+    fn list_cases(&self, page: PageRequest) -> Answer<'_, Vec<(i64, Case)>> {
+        self.inner.list_cases(page)
     }
 
     fn transitions(&self, purchase: PurchaseId) -> Answer<'_, Vec<Transition>> {
