@@ -194,6 +194,13 @@ fn close_flight(held: &Held, flight: &Flight, now: Timestamp) -> Vec<DueChange> 
     due
 }
 
+/// When the head of a strict lane is due. What waits behind it may be due earlier and is not given out all the same,
+/// so a worker that slept by the lane's earliest time would spin for as long as somebody else holds the head.
+pub(crate) async fn head_due(store: &dyn Store, lane: Lane) -> Result<Option<Timestamp>, Error> {
+    let head = store.list_due(lane, 1, None).await?;
+    Ok(head.first().map(|waiting| waiting.due_at))
+}
+
 impl Bus for StoreBus {
     fn publish(&self, topic: Topic, messages: Vec<Message>) -> Answer<'_, Vec<Published>> {
         Box::pin(self.publish_all(topic, messages))
@@ -208,6 +215,9 @@ impl Bus for StoreBus {
     }
 
     fn next_delivery(&self, topic: Topic) -> Answer<'_, Option<Timestamp>> {
-        self.store.next_due(lane_of(topic))
+        match sequence_of(topic) {
+            Sequence::ByDue => self.store.next_due(lane_of(topic)),
+            Sequence::Strict => Box::pin(head_due(&*self.store, lane_of(topic))),
+        }
     }
 }

@@ -14,6 +14,7 @@ use onceward_domain::time::back_off;
 use crate::engine::Engine;
 use crate::execute::{Ending, settle};
 use crate::observe;
+use crate::store_bus::head_due;
 use crate::wire;
 use crate::workers::{Next, wait_until};
 
@@ -34,7 +35,7 @@ pub async fn step(engine: &Engine) -> Result<Next, Error> {
         })
         .await?;
     if claimed.is_empty() {
-        return wait_until(engine, engine.store().next_due(lane).await?).await;
+        return wait_until(engine, head_due(engine.store(), lane).await?).await;
     }
     let entries: Vec<Result<Vec<Message>, Error>> =
         claimed.iter().map(|entry| wire::split_events(&entry.body)).collect();

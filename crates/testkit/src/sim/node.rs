@@ -30,9 +30,9 @@ const WORKERS: [Worker; 7] = [
     Worker::Expiry,
 ];
 
-/// Shortest sleep. A worker that has nothing to claim although something is due would spin otherwise: it waits for
-/// another node's lease.
-const LEAST_WAIT: Millis = Millis(100);
+/// Shortest sleep, as in the runtime. A worker that spins through it, because something is due that it cannot claim,
+/// uses up the steps of the run and is found.
+const LEAST_WAIT: Millis = Millis(1);
 
 /// Tries before a person is asked. Faults come thick here, and a person would end the story: what happens when
 /// tries are used up is shown elsewhere.

@@ -1,0 +1,83 @@
+//! The table of routes: which scope each needs and which query parameters it knows.
+//!
+//! Invariants: a path that is routed and not listed here is answered with 403, so a route can be forgotten but not
+//! left open; tests compare the table with the OpenAPI document, in both directions. Read next: [`crate::edge`].
+
+use axum::http::Method;
+
+use crate::auth::Scope;
+
+/// One operation.
+#[derive(Debug)]
+pub(crate) struct Route {
+    /// Method, in capitals.
+    pub(crate) method: &'static str,
+    /// Path template.
+    pub(crate) path: &'static str,
+    /// What a key needs; `None` is open to all.
+    pub(crate) scope: Option<Scope>,
+    /// Query parameters it knows.
+    pub(crate) query: &'static [&'static str],
+}
+
+const fn open(path: &'static str) -> Route {
+    Route { method: "GET", path, scope: None, query: &[] }
+}
+
+const fn get(path: &'static str, scope: Scope, query: &'static [&'static str]) -> Route {
+    Route { method: "GET", path, scope: Some(scope), query }
+}
+
+const fn put(path: &'static str) -> Route {
+    Route { method: "PUT", path, scope: Some(Scope::Write), query: &[] }
+}
+
+const fn post(path: &'static str, scope: Scope) -> Route {
+    Route { method: "POST", path, scope: Some(scope), query: &[] }
+}
+
+const ACTIVITY: &str = "/v1/activities/{activity_id}";
+const SKU: &str = "/v1/activities/{activity_id}/skus/{sku_id}";
+
+/// Every operation; the busiest first, because the list is searched from its beginning.
+pub(crate) static ROUTES: &[Route] = &[
+    post("/v1/activities/{activity_id}/skus/{sku_id}/reservations", Scope::Write),
+    get("/v1/reservations/{reservation_id}", Scope::Read, &["wait_ms"]),
+    get("/v1/orders/{order_id}", Scope::Read, &[]),
+    post("/v1/orders", Scope::Write),
+    get("/v1/orders", Scope::Read, &["user_id", "status", "activity_id", "limit", "after"]),
+    get("/v1/orders/{order_id}/timeline", Scope::Read, &[]),
+    post("/v1/orders/{order_id}/cancel", Scope::Write),
+    put(ACTIVITY),
+    get(ACTIVITY, Scope::Read, &[]),
+    put(SKU),
+    get(SKU, Scope::Read, &[]),
+    post("/v1/activities/{activity_id}/skus/{sku_id}/stock-adjustments", Scope::Write),
+    get("/v1/ops/overview", Scope::Ops, &[]),
+    get("/v1/ops/invariants", Scope::Ops, &[]),
+    get("/v1/ops/queues", Scope::Ops, &[]),
+    get("/v1/ops/dead-letters", Scope::Ops, &["limit", "after"]),
+    post("/v1/ops/dead-letters/{id}/replay", Scope::Ops),
+    open("/livez"),
+    open("/readyz"),
+    open("/metrics"),
+    open("/openapi.json"),
+];
+
+impl Route {
+    /// The operation behind a matched path, where the table knows it. `HEAD` is a `GET` without its body.
+    pub(crate) fn find(method: &Method, path: &str) -> Option<&'static Self> {
+        let method = if *method == Method::HEAD { "GET" } else { method.as_str() };
+        ROUTES.iter().find(|route| route.method == method && route.path == path)
+    }
+
+    /// Its position in the table.
+    pub(crate) fn index(&'static self) -> usize {
+        ROUTES.iter().position(|route| std::ptr::eq(route, self)).expect("routes exist in the table only")
+    }
+
+    /// Whether it only looks.
+    pub(crate) fn is_read(&self) -> bool {
+        self.method == "GET"
+    }
+}

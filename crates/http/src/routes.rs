@@ -1,0 +1,77 @@
+//! The routes, registered together with their documentation.
+//!
+//! Invariants: a route is added by `routes!` only, so that it cannot be served without being in the document; its
+//! access is a row of [`crate::route::ROUTES`]. Read next: [`reservation`], the hot path.
+
+mod activity;
+mod health;
+mod ops;
+mod order;
+mod reservation;
+mod sku;
+
+use axum::Router;
+use axum::http::header::CONTENT_TYPE;
+use axum::http::{HeaderValue, StatusCode};
+use axum::response::{IntoResponse, Response};
+use serde::Serialize;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::edge::Edge;
+use crate::openapi;
+use crate::problem::{self, Problem};
+use crate::state::AppState;
+
+/// The whole API as one service.
+///
+/// ```no_run
+/// # fn example(state: onceward_http::AppState) {
+/// let router: axum::Router = onceward_http::router(state);
+/// # }
+/// ```
+pub fn router(state: AppState) -> Router {
+    let (router, _document) = documented().split_for_parts();
+    router
+        .fallback(async || Problem::of(&problem::NO_ROUTE))
+        .method_not_allowed_fallback(async || Problem::of(&problem::METHOD))
+        .layer(Edge(state.clone()))
+        .with_state(state)
+}
+
+/// Routes and documentation in one.
+pub(crate) fn documented() -> OpenApiRouter<AppState> {
+    OpenApiRouter::with_openapi(openapi::head())
+        .routes(routes!(activity::get, activity::put))
+        .routes(routes!(sku::get, sku::put))
+        .routes(routes!(sku::adjust))
+        .routes(routes!(reservation::reserve))
+        .routes(routes!(reservation::view))
+        .routes(routes!(order::list, order::place))
+        .routes(routes!(order::view))
+        .routes(routes!(order::timeline))
+        .routes(routes!(order::cancel))
+        .routes(routes!(ops::overview))
+        .routes(routes!(ops::invariants))
+        .routes(routes!(ops::queues))
+        .routes(routes!(ops::dead_letters))
+        .routes(routes!(ops::replay_dead_letter))
+        .routes(routes!(health::livez))
+        .routes(routes!(health::readyz))
+        .routes(routes!(health::metrics))
+        .routes(routes!(health::openapi_json))
+}
+
+/// A JSON answer.
+fn json(status: StatusCode, body: &impl Serialize) -> Response {
+    let bytes = serde_json::to_vec(body).expect("an answer is made of texts, numbers and lists");
+    bytes_as(status, "application/json", bytes)
+}
+
+/// An answer whose bytes are ready.
+fn bytes_as(status: StatusCode, media_type: &'static str, bytes: impl Into<axum::body::Bytes>) -> Response {
+    let mut response = bytes.into().into_response();
+    *response.status_mut() = status;
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(media_type));
+    response
+}

@@ -1,0 +1,102 @@
+//! `/v1/ops`: what an operator looks at and sets going again.
+
+use std::sync::Arc;
+
+use axum::Extension;
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::Response;
+
+use super::json;
+use crate::auth::Caller;
+use crate::check::Faults;
+use crate::dto::ops::{DeadLetterView, InvariantsView, OverviewView, QueueView};
+use crate::dto::{Data, Page};
+use crate::operation::detached;
+use crate::params::{PathIds, Query};
+use crate::problem::{Problem, ProblemBody};
+use crate::state::AppState;
+use onceward::operations::operate;
+
+/// Longest name of a dead letter that can exist.
+const LETTER_ID_LIMIT: usize = 256;
+/// Between lane and member in a cursor of the engine's own.
+const CURSOR_SPLIT: char = '|';
+
+/// Shows queues, stock and purchases at a glance.
+#[utoipa::path(
+    get, path = "/v1/ops/overview", tag = "operations", operation_id = "overview",
+    responses((status = 200, description = "The overview, computed now.", body = OverviewView)),
+)]
+pub(super) async fn overview(State(state): State<AppState>) -> Result<Response, Problem> {
+    let overview = operate::overview(&state.engine).await?;
+    Ok(json(StatusCode::OK, &OverviewView::from(&overview)))
+}
+
+/// Checks every invariant, now, from the stores.
+#[utoipa::path(
+    get, path = "/v1/ops/invariants", tag = "operations", operation_id = "check_invariants",
+    responses((status = 200, description = "The verdict; a broken invariant is an answer too.", body = InvariantsView)),
+)]
+pub(super) async fn invariants(State(state): State<AppState>) -> Result<Response, Problem> {
+    let checks = operate::invariants(&state.engine).await?;
+    Ok(json(StatusCode::OK, &InvariantsView::from(checks)))
+}
+
+/// Lists the queues.
+#[utoipa::path(
+    get, path = "/v1/ops/queues", tag = "operations", operation_id = "list_queues",
+    responses((status = 200, description = "Every queue that has members.", body = Data<QueueView>)),
+)]
+pub(super) async fn queues(State(state): State<AppState>) -> Result<Response, Problem> {
+    let overview = operate::overview(&state.engine).await?;
+    Ok(json(StatusCode::OK, &Data { data: overview.lanes.iter().map(QueueView::from).collect() }))
+}
+
+/// Lists dead letters.
+#[utoipa::path(
+    get, path = "/v1/ops/dead-letters", tag = "operations", operation_id = "list_dead_letters",
+    params(
+        ("limit" = Option<i64>, Query, minimum = 1, maximum = 200, description = "Rows of the page; 50 where it is not given."),
+        ("after" = Option<String>, Query, min_length = 1, max_length = 256, description = "`next` of the page before."),
+    ),
+    responses(
+        (status = 200, description = "One page.", body = Page<DeadLetterView>),
+        (status = 422, description = "`invalid`", body = ProblemBody, content_type = "application/problem+json"),
+    ),
+)]
+pub(super) async fn dead_letters(State(state): State<AppState>, query: Query) -> Result<Response, Problem> {
+    let mut faults = Faults::default();
+    let limit = query.limit(&mut faults);
+    let after = query.get("after");
+    if after.is_some_and(|after| after.len() > LETTER_ID_LIMIT || !after.contains(CURSOR_SPLIT)) {
+        faults.add("/after", crate::params::BAD_CURSOR);
+    }
+    let limit = faults.finish(limit)?;
+    let found = operate::dead_letters(&state.engine, limit, after).await?;
+    let is_full = found.len() as u64 >= u64::from(limit);
+    let next = found
+        .last()
+        .filter(|_| is_full)
+        .map(|letter| format!("{}{CURSOR_SPLIT}{}", letter.lane, letter.member));
+    Ok(json(StatusCode::OK, &Page { data: found.iter().map(DeadLetterView::from).collect(), next }))
+}
+
+/// Sets a dead letter going again.
+#[utoipa::path(
+    post, path = "/v1/ops/dead-letters/{id}/replay", tag = "operations", operation_id = "replay_dead_letter",
+    params(("id" = String, Path, min_length = 1, max_length = 256)),
+    responses(
+        (status = 204, description = "It is back in its queue."),
+        (status = 404, description = "`not_found`", body = ProblemBody, content_type = "application/problem+json"),
+    ),
+)]
+pub(super) async fn replay_dead_letter(
+    State(state): State<AppState>,
+    Extension(caller): Extension<Caller>,
+    ids: PathIds,
+) -> Result<StatusCode, Problem> {
+    let id: Arc<str> = Arc::from(ids.text("id"));
+    detached(async move { operate::replay_dead_letter(&state.engine, &id, &caller.0).await }).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
