@@ -80,7 +80,7 @@ CREATE TABLE purchase (
     sku_ref INTEGER REFERENCES sku (sku_ref),
     quantity INTEGER CHECK (quantity > 0),
     place INTEGER,
-    admission INTEGER NOT NULL CHECK (admission BETWEEN 0 AND 4),
+    admission INTEGER NOT NULL CHECK (admission BETWEEN 0 AND 5),
     reservation INTEGER CHECK (reservation BETWEEN 0 AND 6),
     reason INTEGER CHECK (reason BETWEEN 0 AND 2),
     reserved_at INTEGER NOT NULL,
