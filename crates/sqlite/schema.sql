@@ -284,7 +284,8 @@ CREATE TRIGGER open_case_keeps_values BEFORE UPDATE ON open_case
 BEGIN SELECT RAISE(ABORT, 'open_case is append-only'); END;
 
 CREATE VIEW inventory_reservation AS
-SELECT lower(hex(p.id)) AS reservation_id, s.activity_id, s.sku_id, p.user_id, p.request_id, p.quantity,
+SELECT lower(substr(hex(p.id), 1, 8) || '-' || substr(hex(p.id), 9, 4) || '-80' || substr(hex(p.id), 15, 2) || '-' ||
+        substr(hex(p.id), 17, 4) || '-' || substr(hex(p.id), 21)) AS reservation_id, s.activity_id, s.sku_id, p.user_id, p.request_id, p.quantity,
     coalesce(named.name, admitted.name) AS status, admitted.name AS admission_status, p.reason AS reason_code,
     p.reserved_at, p.business_deadline, p.updated_at, p.revision
 FROM purchase AS p
@@ -293,8 +294,11 @@ LEFT JOIN state AS named ON named.machine = 'reservation' AND named.code = p.res
 LEFT JOIN state AS admitted ON admitted.machine = 'admission' AND admitted.code = p.admission;
 
 CREATE VIEW orders AS
-SELECT lower(substr(hex(p.id), 1, 13) || '1' || substr(hex(p.id), 15)) AS order_id,
-    CASE WHEN p.sku_ref IS NOT NULL THEN lower(hex(p.id)) END AS reservation_id,
+SELECT lower(substr(hex(p.id), 1, 8) || '-' || substr(hex(p.id), 9, 4) || '-81' || substr(hex(p.id), 15, 2) || '-' ||
+        substr(hex(p.id), 17, 4) || '-' || substr(hex(p.id), 21)) AS order_id,
+    CASE WHEN p.sku_ref IS NOT NULL THEN lower(substr(hex(p.id), 1, 8) || '-' || substr(hex(p.id), 9, 4) || '-80' || substr(hex(p.id), 15, 2) || '-' ||
+        substr(hex(p.id), 17, 4) || '-' || substr(hex(p.id), 21))
+        END AS reservation_id,
     p.user_id, p.request_id, s.activity_id, s.sku_id, p.quantity, named.name AS status,
     coalesce(p.total, p.unit_price * p.quantity) AS total, p.currency, p.paid, p.refunded, p.created_at,
     p.expires_at, p.cancel_due_at, p.paid_at, p.cancelled_at, p.cancel_reason, p.updated_at, p.revision
@@ -304,23 +308,31 @@ LEFT JOIN state AS named ON named.machine = 'order' AND named.code = p.order_sta
 WHERE p.order_status IS NOT NULL;
 
 CREATE VIEW consumer_inbox AS
-SELECT lower(substr(hex(p.id), 1, 13) || '2' || substr(hex(p.id), 15)) AS message_id,
+SELECT lower(substr(hex(p.id), 1, 8) || '-' || substr(hex(p.id), 9, 4) || '-82' || substr(hex(p.id), 15, 2) || '-' ||
+        substr(hex(p.id), 17, 4) || '-' || substr(hex(p.id), 21)) AS message_id,
     lower(hex(p.payload_hash)) AS payload_hash, named.name AS result, p.updated_at AS processed_at
 FROM purchase AS p
 LEFT JOIN state AS named ON named.machine = 'inbox_result' AND named.code = p.inbox_result
 WHERE p.inbox_result IS NOT NULL;
 
 CREATE VIEW inventory_ledger AS
-SELECT s.activity_id, s.sku_id, lower(hex(p.id)) AS purchase_id, NULL AS adjustment_id, 'order_created' AS cause,
+SELECT s.activity_id, s.sku_id, lower(substr(hex(p.id), 1, 8) || '-' || substr(hex(p.id), 9, 4) || '-80' || substr(hex(p.id), 15, 2) || '-' ||
+        substr(hex(p.id), 17, 4) || '-' || substr(hex(p.id), 21)) AS purchase_id, NULL AS adjustment_id, 'order_created' AS cause,
     -p.quantity AS available, p.quantity AS occupied, 0 AS sold, NULL AS note, p.created_at AS at
 FROM purchase AS p JOIN sku AS s ON s.sku_ref = p.sku_ref
 WHERE p.order_status IS NOT NULL
 UNION ALL
-SELECT s.activity_id, s.sku_id, lower(hex(p.id)), NULL, 'order_created', -l.quantity, l.quantity, 0, NULL, p.created_at
+SELECT s.activity_id, s.sku_id,
+    lower(substr(hex(p.id), 1, 8) || '-' || substr(hex(p.id), 9, 4) || '-80' || substr(hex(p.id), 15, 2) || '-' ||
+        substr(hex(p.id), 17, 4) || '-' || substr(hex(p.id), 21)), NULL, 'order_created', -l.quantity, l.quantity, 0, NULL, p.created_at
 FROM order_line AS l JOIN purchase AS p ON p.seq = l.purchase JOIN sku AS s ON s.sku_ref = l.sku_ref
 WHERE p.order_status IS NOT NULL
 UNION ALL
-SELECT s.activity_id, s.sku_id, lower(hex(p.id)), lower(hex(e.adjustment)), w.text, e.available, e.occupied, e.sold,
+SELECT s.activity_id, s.sku_id,
+    lower(substr(hex(p.id), 1, 8) || '-' || substr(hex(p.id), 9, 4) || '-80' || substr(hex(p.id), 15, 2) || '-' ||
+        substr(hex(p.id), 17, 4) || '-' || substr(hex(p.id), 21)),
+    lower(substr(hex(e.adjustment), 1, 8) || '-' || substr(hex(e.adjustment), 9, 4) || '-87' || substr(hex(e.adjustment), 15, 2) || '-' ||
+        substr(hex(e.adjustment), 17, 4) || '-' || substr(hex(e.adjustment), 21)), w.text, e.available, e.occupied, e.sold,
     e.note, e.at
 FROM stock_entry AS e
 JOIN sku AS s ON s.sku_ref = e.sku_ref
@@ -334,8 +346,10 @@ JOIN word AS w ON w.word_ref = d.lane AND w.text = 'outbox'
 JOIN json_each(CASE WHEN json_valid(CAST(d.body AS TEXT)) THEN CAST(d.body AS TEXT) ELSE '[]' END) AS event;
 
 CREATE VIEW compensation_tasks AS
-SELECT lower(substr(hex(p.id), 1, 13) || '3' || substr(hex(p.id), 15)) AS compensation_id,
-    lower(hex(p.id)) AS reservation_id, named.name AS status, t.attempts, t.last_result, t.created_at, t.updated_at,
+SELECT lower(substr(hex(p.id), 1, 8) || '-' || substr(hex(p.id), 9, 4) || '-83' || substr(hex(p.id), 15, 2) || '-' ||
+        substr(hex(p.id), 17, 4) || '-' || substr(hex(p.id), 21)) AS compensation_id,
+    lower(substr(hex(p.id), 1, 8) || '-' || substr(hex(p.id), 9, 4) || '-80' || substr(hex(p.id), 15, 2) || '-' ||
+        substr(hex(p.id), 17, 4) || '-' || substr(hex(p.id), 21)) AS reservation_id, named.name AS status, t.attempts, t.last_result, t.created_at, t.updated_at,
     t.revision
 FROM compensation_task AS t
 JOIN purchase AS p ON p.seq = t.purchase

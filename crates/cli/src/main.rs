@@ -20,6 +20,7 @@ mod settings;
 mod temp_dir;
 mod wiring;
 
+mod client;
 mod logging;
 mod time;
 

@@ -20,8 +20,16 @@ impl Folder {
     /// # Errors
     /// When it cannot be made.
     pub(crate) fn new() -> Result<Self, Failure> {
+        Self::inside(&std::env::temp_dir())
+    }
+
+    /// The same inside a folder of the caller's choice.
+    ///
+    /// # Errors
+    /// As [`Self::new`].
+    pub(crate) fn inside(parent: &Path) -> Result<Self, Failure> {
         let name = format!("onceward-{:016x}", u64::from_le_bytes(data_dir::random()?));
-        let path = std::env::temp_dir().join(name);
+        let path = parent.join(name);
         data_dir::make(&path)?;
         Ok(Self { path, is_kept: false })
     }

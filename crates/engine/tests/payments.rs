@@ -24,7 +24,6 @@ use onceward_domain::time::Millis;
 use onceward_testkit::bank::{Bank, Mood, Standing};
 use onceward_testkit::block_on::block_on;
 use onceward_testkit::ids::CountingIds;
-use onceward_testkit::model::ModelStore;
 
 struct Shop {
     house: House,
@@ -80,7 +79,8 @@ impl Shop {
         };
         let word = word.clone();
         let decide = move |facts: &mut _| hear(facts, &word, &Arc::from("callback"));
-        block_on(onceward::execute::execute(&self.house.engine, "callback.heard", need, decide)).expect("it hears")
+        block_on(onceward::execute::execute(&self.house.engine, "callback.heard", need, decide))
+            .expect("it hears")
     }
 
     fn refund(&self, id: PurchaseId, amount: Option<i64>, idempotency_key: &str) -> StoredAnswer {
@@ -105,7 +105,11 @@ impl Shop {
 
     fn cases(&self) -> Vec<CaseKind> {
         let page = PageRequest { limit: 200, before: None };
-        block_on(self.house.store.list_cases(page)).expect("it lists").into_iter().map(|(_, case)| case.kind).collect()
+        block_on(self.house.store.list_cases(page))
+            .expect("it lists")
+            .into_iter()
+            .map(|(_, case)| case.kind)
+            .collect()
     }
 
     fn payment(&self, id: PurchaseId, payment: PaymentId) -> Payment {
@@ -308,7 +312,8 @@ fn ot_07_c_31_c_32_late_money_follows_the_activitys_rule() {
         shop.house.rest();
         assert_eq!(shop.state(id).status, status, "{rule:?} {has_stock}");
         assert_eq!(shop.cases().contains(&CaseKind::LatePayment), rule == LatePayment::Manual);
-        let expected = if status == OrderStatus::Paid { ([2, 0, 1], [2, 0, 1]) } else { shop.house.figures() };
+        let expected =
+            if status == OrderStatus::Paid { ([2, 0, 1], [2, 0, 1]) } else { shop.house.figures() };
         assert_eq!(shop.house.figures(), expected);
         shop.assert_agrees(kept);
     }
@@ -465,14 +470,16 @@ fn ot_12_a_buyer_who_starts_paying_and_vanishes_does_not_block_expiry() {
     let again = shop.house.reserve("u1", "r2", 1);
     assert!(matches!(again, onceward_domain::ports::admission::ReserveAnswer::Queued { .. }), "{again:?}");
     let user = UserId::trusted("u1");
-    assert!(block_on(shop.house.store.view(Need { buyers: vec![(key("cup"), user)], ..Need::default() })).is_ok());
+    assert!(
+        block_on(shop.house.store.view(Need { buyers: vec![(key("cup"), user)], ..Need::default() })).is_ok()
+    );
 }
 
 #[test]
 fn ot_08_a_new_store_knows_no_payment() {
     let shop = Shop::new();
     let id = shop.order("u1");
-    let unknown = PaymentId(PurchaseId::from_digest([3; 16], 1).with_kind(onceward_domain::id::IdKind::Payment));
+    let unknown =
+        PaymentId(PurchaseId::from_digest([3; 16], 1).with_kind(onceward_domain::id::IdKind::Payment));
     assert_eq!(shop.tell(id, &Word::Failed { payment: unknown }), Heard::UnknownPayment);
-    let _: fn(Arc<onceward_testkit::clock::ManualClock>) -> ModelStore = |clock| ModelStore::new(clock);
 }

@@ -1,7 +1,8 @@
 -- The tables people know, for them to query. The engine never reads these views.
 
 CREATE VIEW inventory_reservation AS
-SELECT lower(hex(p.id)) AS reservation_id, s.activity_id, s.sku_id, p.user_id, p.request_id, p.quantity,
+SELECT lower(substr(hex(p.id), 1, 8) || '-' || substr(hex(p.id), 9, 4) || '-80' || substr(hex(p.id), 15, 2) || '-' ||
+        substr(hex(p.id), 17, 4) || '-' || substr(hex(p.id), 21)) AS reservation_id, s.activity_id, s.sku_id, p.user_id, p.request_id, p.quantity,
     coalesce(named.name, admitted.name) AS status, admitted.name AS admission_status, p.reason AS reason_code,
     p.reserved_at, p.business_deadline, p.updated_at, p.revision
 FROM purchase AS p
@@ -9,10 +10,14 @@ JOIN sku AS s ON s.sku_ref = p.sku_ref
 LEFT JOIN state AS named ON named.machine = 'reservation' AND named.code = p.reservation
 LEFT JOIN state AS admitted ON admitted.machine = 'admission' AND admitted.code = p.admission;
 
--- The fourteenth hexadecimal digit of an id says what it names: 0 a reservation, 1 an order, 2 a message, 3 a compensation.
+-- Ids are UUIDs of version 8; the digit after the 8 says what they name: 0 a reservation, 1 an order, 2 a message, 3 a
+-- compensation, 7 an adjustment.
 CREATE VIEW orders AS
-SELECT lower(substr(hex(p.id), 1, 13) || '1' || substr(hex(p.id), 15)) AS order_id,
-    CASE WHEN p.sku_ref IS NOT NULL THEN lower(hex(p.id)) END AS reservation_id,
+SELECT lower(substr(hex(p.id), 1, 8) || '-' || substr(hex(p.id), 9, 4) || '-81' || substr(hex(p.id), 15, 2) || '-' ||
+        substr(hex(p.id), 17, 4) || '-' || substr(hex(p.id), 21)) AS order_id,
+    CASE WHEN p.sku_ref IS NOT NULL THEN lower(substr(hex(p.id), 1, 8) || '-' || substr(hex(p.id), 9, 4) || '-80' || substr(hex(p.id), 15, 2) || '-' ||
+        substr(hex(p.id), 17, 4) || '-' || substr(hex(p.id), 21))
+        END AS reservation_id,
     p.user_id, p.request_id, s.activity_id, s.sku_id, p.quantity, named.name AS status,
     coalesce(p.total, p.unit_price * p.quantity) AS total, p.currency, p.paid, p.refunded, p.created_at,
     p.expires_at, p.cancel_due_at, p.paid_at, p.cancelled_at, p.cancel_reason, p.updated_at, p.revision
@@ -22,7 +27,8 @@ LEFT JOIN state AS named ON named.machine = 'order' AND named.code = p.order_sta
 WHERE p.order_status IS NOT NULL;
 
 CREATE VIEW consumer_inbox AS
-SELECT lower(substr(hex(p.id), 1, 13) || '2' || substr(hex(p.id), 15)) AS message_id,
+SELECT lower(substr(hex(p.id), 1, 8) || '-' || substr(hex(p.id), 9, 4) || '-82' || substr(hex(p.id), 15, 2) || '-' ||
+        substr(hex(p.id), 17, 4) || '-' || substr(hex(p.id), 21)) AS message_id,
     lower(hex(p.payload_hash)) AS payload_hash, named.name AS result, p.updated_at AS processed_at
 FROM purchase AS p
 LEFT JOIN state AS named ON named.machine = 'inbox_result' AND named.code = p.inbox_result
@@ -30,16 +36,23 @@ WHERE p.inbox_result IS NOT NULL;
 
 -- The birth of an order is stated by its purchase; everything else has an entry of its own.
 CREATE VIEW inventory_ledger AS
-SELECT s.activity_id, s.sku_id, lower(hex(p.id)) AS purchase_id, NULL AS adjustment_id, 'order_created' AS cause,
+SELECT s.activity_id, s.sku_id, lower(substr(hex(p.id), 1, 8) || '-' || substr(hex(p.id), 9, 4) || '-80' || substr(hex(p.id), 15, 2) || '-' ||
+        substr(hex(p.id), 17, 4) || '-' || substr(hex(p.id), 21)) AS purchase_id, NULL AS adjustment_id, 'order_created' AS cause,
     -p.quantity AS available, p.quantity AS occupied, 0 AS sold, NULL AS note, p.created_at AS at
 FROM purchase AS p JOIN sku AS s ON s.sku_ref = p.sku_ref
 WHERE p.order_status IS NOT NULL
 UNION ALL
-SELECT s.activity_id, s.sku_id, lower(hex(p.id)), NULL, 'order_created', -l.quantity, l.quantity, 0, NULL, p.created_at
+SELECT s.activity_id, s.sku_id,
+    lower(substr(hex(p.id), 1, 8) || '-' || substr(hex(p.id), 9, 4) || '-80' || substr(hex(p.id), 15, 2) || '-' ||
+        substr(hex(p.id), 17, 4) || '-' || substr(hex(p.id), 21)), NULL, 'order_created', -l.quantity, l.quantity, 0, NULL, p.created_at
 FROM order_line AS l JOIN purchase AS p ON p.seq = l.purchase JOIN sku AS s ON s.sku_ref = l.sku_ref
 WHERE p.order_status IS NOT NULL
 UNION ALL
-SELECT s.activity_id, s.sku_id, lower(hex(p.id)), lower(hex(e.adjustment)), w.text, e.available, e.occupied, e.sold,
+SELECT s.activity_id, s.sku_id,
+    lower(substr(hex(p.id), 1, 8) || '-' || substr(hex(p.id), 9, 4) || '-80' || substr(hex(p.id), 15, 2) || '-' ||
+        substr(hex(p.id), 17, 4) || '-' || substr(hex(p.id), 21)),
+    lower(substr(hex(e.adjustment), 1, 8) || '-' || substr(hex(e.adjustment), 9, 4) || '-87' || substr(hex(e.adjustment), 15, 2) || '-' ||
+        substr(hex(e.adjustment), 17, 4) || '-' || substr(hex(e.adjustment), 21)), w.text, e.available, e.occupied, e.sold,
     e.note, e.at
 FROM stock_entry AS e
 JOIN sku AS s ON s.sku_ref = e.sku_ref
@@ -54,8 +67,10 @@ JOIN word AS w ON w.word_ref = d.lane AND w.text = 'outbox'
 JOIN json_each(CASE WHEN json_valid(CAST(d.body AS TEXT)) THEN CAST(d.body AS TEXT) ELSE '[]' END) AS event;
 
 CREATE VIEW compensation_tasks AS
-SELECT lower(substr(hex(p.id), 1, 13) || '3' || substr(hex(p.id), 15)) AS compensation_id,
-    lower(hex(p.id)) AS reservation_id, named.name AS status, t.attempts, t.last_result, t.created_at, t.updated_at,
+SELECT lower(substr(hex(p.id), 1, 8) || '-' || substr(hex(p.id), 9, 4) || '-83' || substr(hex(p.id), 15, 2) || '-' ||
+        substr(hex(p.id), 17, 4) || '-' || substr(hex(p.id), 21)) AS compensation_id,
+    lower(substr(hex(p.id), 1, 8) || '-' || substr(hex(p.id), 9, 4) || '-80' || substr(hex(p.id), 15, 2) || '-' ||
+        substr(hex(p.id), 17, 4) || '-' || substr(hex(p.id), 21)) AS reservation_id, named.name AS status, t.attempts, t.last_result, t.created_at, t.updated_at,
     t.revision
 FROM compensation_task AS t
 JOIN purchase AS p ON p.seq = t.purchase

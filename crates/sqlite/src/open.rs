@@ -129,8 +129,9 @@ impl SqliteStore {
 
     /// Carries out what was taken, answers it, and lets go of the file. What comes later is refused as `Unavailable`.
     pub fn close(&self) {
-        self.writer.close();
+        // The last connection moves the log into the file and removes it, and only the writer's can.
         self.readers.close();
+        self.writer.close();
     }
 }
 

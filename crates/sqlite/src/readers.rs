@@ -7,6 +7,7 @@
 use std::any::Any;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 
@@ -32,6 +33,7 @@ type Question = Box<dyn FnOnce(&mut Reader) + Send>;
 /// The threads and their queue.
 pub(crate) struct Readers {
     queue: Mutex<Option<mpsc::Sender<Question>>>,
+    closing: Arc<AtomicBool>,
     threads: Mutex<Vec<JoinHandle<()>>>,
 }
 
@@ -46,13 +48,19 @@ impl Readers {
     pub(crate) fn start(connections: Vec<Connection>) -> Result<Self, Error> {
         let (queue, questions) = mpsc::channel::<Question>(WAITING_QUESTIONS);
         let questions = Arc::new(Mutex::new(questions));
+        let closing = Arc::new(AtomicBool::new(false));
         let mut threads = Vec::with_capacity(connections.len());
         for (number, conn) in connections.into_iter().enumerate() {
             let questions = Arc::clone(&questions);
+            let asked_to_close = Arc::clone(&closing);
             let mut reader = Reader { conn, refs: Refs::default() };
             let answer_all = move || {
                 while let Some(question) = next(&questions) {
                     question(&mut reader);
+                    if asked_to_close.load(Ordering::Acquire) {
+                        // Who waits for a place in a full queue is refused, or the threads would wait for them.
+                        questions.lock().unwrap_or_else(PoisonError::into_inner).close();
+                    }
                 }
             };
             let started = thread::Builder::new().name(format!("sqlite-reader-{number}")).spawn(answer_all);
@@ -60,7 +68,7 @@ impl Readers {
                 Error::new(Code::Unavailable, format!("starting a reader: {cause}")).because(cause)
             })?);
         }
-        Ok(Self { queue: Mutex::new(Some(queue)), threads: Mutex::new(threads) })
+        Ok(Self { queue: Mutex::new(Some(queue)), closing, threads: Mutex::new(threads) })
     }
 
     /// Asks a question in one snapshot.
@@ -82,6 +90,7 @@ impl Readers {
 
     /// Answers what waits, then ends the threads.
     pub(crate) fn close(&self) {
+        self.closing.store(true, Ordering::Release);
         drop(self.queue.lock().unwrap_or_else(PoisonError::into_inner).take());
         let threads = std::mem::take(&mut *self.threads.lock().unwrap_or_else(PoisonError::into_inner));
         for thread in threads {

@@ -12,7 +12,8 @@
 
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 
 use onceward_domain::due::{ClaimRequest, Claimed};
@@ -62,6 +63,7 @@ enum Failure {
 /// The thread and its queue.
 pub(crate) struct Writer {
     queue: Mutex<Option<mpsc::Sender<Job>>>,
+    closing: Arc<AtomicBool>,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
@@ -75,18 +77,24 @@ impl Writer {
     /// Starts the thread.
     pub(crate) fn start(conn: Connection, clock: StoreClock) -> Result<Self, Error> {
         let (queue, mut jobs) = mpsc::channel(WAITING_WORKS);
+        let closing = Arc::new(AtomicBool::new(false));
+        let asked_to_close = Arc::clone(&closing);
         let mut desk = Desk { conn, refs: Refs::default(), clock };
         let run = move || {
             let mut group = Vec::with_capacity(WORKS_OF_ONE_COMMIT);
             while jobs.blocking_recv_many(&mut group, WORKS_OF_ONE_COMMIT) > 0 {
                 desk.carry_out(&mut group);
+                if asked_to_close.load(Ordering::Acquire) {
+                    // Who waits for a place in a full queue is refused, or the thread would wait for them.
+                    jobs.close();
+                }
             }
         };
         let started = thread::Builder::new().name("sqlite-writer".to_owned()).spawn(run);
         let thread = started.map_err(|cause| {
             Error::new(Code::Unavailable, format!("starting the writer: {cause}")).because(cause)
         })?;
-        Ok(Self { queue: Mutex::new(Some(queue)), thread: Mutex::new(Some(thread)) })
+        Ok(Self { queue: Mutex::new(Some(queue)), closing, thread: Mutex::new(Some(thread)) })
     }
 
     /// Carries out a work, durably.
@@ -112,6 +120,7 @@ impl Writer {
 
     /// Carries out what waits, then ends the thread.
     pub(crate) fn close(&self) {
+        self.closing.store(true, Ordering::Release);
         drop(self.queue.lock().unwrap_or_else(PoisonError::into_inner).take());
         if let Some(thread) = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take() {
             // A thread that ended by a panic has nothing left to wait for.

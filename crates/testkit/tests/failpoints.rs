@@ -43,7 +43,7 @@ fn fail_at(path: Path, call: &str, fault: Fault) -> PathReport {
     let calls = clean(path).calls;
     let number = calls.iter().position(|name| name == call);
     let number = number.unwrap_or_else(|| panic!("{call} is not among {calls:?}"));
-    let found = run_path(path, Some((u64::try_from(number).unwrap(), fault)));
+    let found = run_path(path, Some((number as u64, fault)));
     assert!(found.report.violations.is_empty(), "{:#?}", found.report);
     found
 }

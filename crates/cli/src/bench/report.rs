@@ -115,7 +115,7 @@ fn cpu_of(cpuinfo: &str) -> Option<String> {
 ///
 /// # Errors
 /// When the writer fails.
-pub(crate) fn write_json(out: &mut impl Write, reports: &[Report]) -> io::Result<()> {
+pub(crate) fn write_json(out: &mut dyn Write, reports: &[Report]) -> io::Result<()> {
     for report in reports {
         serde_json::to_writer(&mut *out, report)?;
         writeln!(out)?;
@@ -127,7 +127,7 @@ pub(crate) fn write_json(out: &mut impl Write, reports: &[Report]) -> io::Result
 ///
 /// # Errors
 /// When the writer fails.
-pub(crate) fn write_table(out: &mut impl Write, reports: &[Report]) -> io::Result<()> {
+pub(crate) fn write_table(out: &mut dyn Write, reports: &[Report]) -> io::Result<()> {
     let titles = ["scenario", "per second", "baseline", "ratio", "p50 us", "p99 us"].map(str::to_owned);
     write_row(out, &titles)?;
     for report in reports {
@@ -151,14 +151,14 @@ pub(crate) fn write_table(out: &mut impl Write, reports: &[Report]) -> io::Resul
     Ok(())
 }
 
-fn write_row(out: &mut impl Write, cells: &[String; 6]) -> io::Result<()> {
+fn write_row(out: &mut dyn Write, cells: &[String; 6]) -> io::Result<()> {
     let [scenario, per_second, baseline, ratio, p50, p99] = cells;
     let scenario = shortened(scenario, 30);
     writeln!(out, "{scenario:<30}{per_second:>12}{baseline:>12}{ratio:>8}{p50:>9}{p99:>9}")
 }
 
 /// Writes `name=value` pairs, as many on a line as fit.
-fn write_pairs(out: &mut impl Write, pairs: &Map<String, Value>) -> io::Result<()> {
+fn write_pairs(out: &mut dyn Write, pairs: &Map<String, Value>) -> io::Result<()> {
     let mut line = String::new();
     for (name, value) in pairs {
         let pair = shortened(&format!("{name}={}", plain_text(value)), WIDTH - INDENT);
@@ -175,7 +175,7 @@ fn write_pairs(out: &mut impl Write, pairs: &Map<String, Value>) -> io::Result<(
     if line.is_empty() { Ok(()) } else { writeln!(out, "{:INDENT$}{line}", "") }
 }
 
-fn write_machine(out: &mut impl Write, machine: &Machine) -> io::Result<()> {
+fn write_machine(out: &mut dyn Write, machine: &Machine) -> io::Result<()> {
     let memory = machine
         .memory_bytes
         .map_or_else(|| "unknown memory".to_owned(), |bytes| format!("{} MiB", bytes / (1024 * 1024)));

@@ -3,10 +3,12 @@
 //! The store below them already loses answers and calls; here is only what a bus or a gate adds. Invariant: the
 //! topic of events keeps its order (the port promises it), so only copies are made there.
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use onceward::wire;
 use onceward_domain::catalogue::Bucket;
+use onceward_domain::due::Token;
 use onceward_domain::error::Error;
 use onceward_domain::event::Event;
 use onceward_domain::id::{PurchaseId, SkuKey, UserId};
@@ -15,20 +17,41 @@ use onceward_domain::ports::admission::{
     Admission, AdmissionView, Compensate, CompensateCode, OverdueClaim, Projected, Reserve, ReserveAnswer,
     SendClaim, SendSettlement,
 };
-use onceward_domain::ports::bus::{Bus, Delivery, Message, Published, Settlement, Topic};
+use onceward_domain::ports::bus::{Bus, Delivery, Message, Published, Receipt, Settlement, Topic};
 use onceward_domain::time::{Millis, Timestamp};
 
+use super::outcome;
 use super::world::World;
+
+/// Carrier, token and index of one delivery.
+type Carried = (Arc<str>, i64, u32);
 
 /// A bus that delivers copies, and out of order where it may.
 pub(crate) struct FaultyBus {
     world: Arc<World>,
     inner: Arc<dyn Bus>,
+    delivered: Mutex<BTreeMap<Carried, Message>>,
 }
 
 impl FaultyBus {
     pub(crate) fn new(world: Arc<World>, inner: Arc<dyn Bus>) -> Self {
-        Self { world, inner }
+        Self { world, inner, delivered: Mutex::default() }
+    }
+
+    /// A message may be acknowledged only after its effect is durable (FS-06, FS-13).
+    fn check_acks(&self, topic: Topic, settlements: &[Settlement]) {
+        let delivered = self.delivered.lock().unwrap_or_else(PoisonError::into_inner);
+        for settlement in settlements {
+            let Settlement::Ack(Receipt { carrier, token, index }) = settlement else { continue };
+            let Some(message) = delivered.get(&(carrier.clone(), *token, *index)) else {
+                self.world
+                    .violated(format!("{carrier} {token} {index} was acknowledged and never delivered"));
+                continue;
+            };
+            if !outcome::has_landed(&self.world, topic, message) {
+                self.world.violated(format!("{} was acknowledged before its effect was durable", message.id));
+            }
+        }
     }
 
     async fn publish_twice(&self, topic: Topic, messages: Vec<Message>) -> Result<Vec<Published>, Error> {
@@ -46,7 +69,14 @@ impl FaultyBus {
                 self.world.sometimes("duplicate_delivery");
             }
         }
-        self.inner.publish(topic, messages).await
+        let ids: Vec<Arc<str>> = messages.iter().map(|message| message.id.clone()).collect();
+        let outcomes = self.inner.publish(topic, messages).await?;
+        for (id, outcome) in ids.into_iter().zip(&outcomes) {
+            if *outcome == Published::Acked {
+                self.world.saw_published(id);
+            }
+        }
+        Ok(outcomes)
     }
 
     /// A message under a known id that says something else, or nothing that can be read (FS-08).
@@ -77,6 +107,12 @@ impl FaultyBus {
         if deliveries.is_empty() {
             return Ok(deliveries);
         }
+        let mut delivered = self.delivered.lock().unwrap_or_else(PoisonError::into_inner);
+        for Delivery { receipt, message, .. } in &deliveries {
+            let key = (receipt.carrier.clone(), receipt.token, receipt.index);
+            delivered.insert(key, message.clone());
+        }
+        drop(delivered);
         if topic == Topic::OrderCreate && self.world.draw(|rng| rng.chance(rates.reorder)) {
             self.world.draw(|rng| rng.shuffle(&mut deliveries));
             self.world.sometimes("reordered_delivery");
@@ -100,6 +136,7 @@ impl Bus for FaultyBus {
     }
 
     fn settle(&self, topic: Topic, settlements: Vec<Settlement>) -> Answer<'_, ()> {
+        self.check_acks(topic, &settlements);
         self.inner.settle(topic, settlements)
     }
 
@@ -112,11 +149,40 @@ impl Bus for FaultyBus {
 pub(crate) struct FaultyAdmission {
     world: Arc<World>,
     inner: Arc<dyn Admission>,
+    claimed: Mutex<BTreeMap<Token, Vec<PurchaseId>>>,
 }
 
 impl FaultyAdmission {
     pub(crate) fn new(world: Arc<World>, inner: Arc<dyn Admission>) -> Self {
-        Self { world, inner }
+        Self { world, inner, claimed: Mutex::default() }
+    }
+
+    async fn claim_send_noted(&self, limit: u32, lease: Millis) -> Result<Vec<SendClaim>, Error> {
+        let claims = self.inner.claim_send(limit, lease).await?;
+        let mut claimed = self.claimed.lock().unwrap_or_else(PoisonError::into_inner);
+        for claim in &claims {
+            claimed.insert(claim.held.token, claim.messages.iter().map(|message| message.purchase).collect());
+        }
+        drop(claimed);
+        Ok(claims)
+    }
+
+    /// What is called sent was acknowledged by the bus (FS-05, DR-02).
+    fn check_sent(&self, settlements: &[SendSettlement]) {
+        let claimed = self.claimed.lock().unwrap_or_else(PoisonError::into_inner);
+        for settlement in settlements {
+            let (held, unsent) = match settlement {
+                SendSettlement::Sent(held) => (held, [].as_slice()),
+                SendSettlement::Again { held, unsent, .. } => (held, unsent.as_slice()),
+            };
+            let messages = claimed.get(&held.token).into_iter().flatten();
+            for purchase in messages.filter(|purchase| !unsent.contains(purchase)) {
+                let id = purchase.message().to_string();
+                if !self.world.was_published(&id) {
+                    self.world.violated(format!("{id} is called sent, and no bus acknowledged it"));
+                }
+            }
+        }
     }
 
     fn repeats(&self) -> bool {
@@ -164,10 +230,11 @@ impl Admission for FaultyAdmission {
     }
 
     fn claim_send(&self, limit: u32, lease: Millis) -> Answer<'_, Vec<SendClaim>> {
-        self.inner.claim_send(limit, lease)
+        Box::pin(self.claim_send_noted(limit, lease))
     }
 
     fn settle_send(&self, settlements: Vec<SendSettlement>) -> Answer<'_, u32> {
+        self.check_sent(&settlements);
         let asked = u32::try_from(settlements.len()).expect("few claims at a time");
         Box::pin(async move {
             let held = self.inner.settle_send(settlements).await?;

@@ -97,8 +97,9 @@ impl FaultyStore {
 
     /// Runs a transaction in one piece, or as an optimistic store does: read, decide, and write later under guards.
     async fn run(&self, mut work: Work) -> Result<(), Error> {
-        let settled = Arc::new(Mutex::new(Vec::new()));
-        work.decide = watched(work.decide, settled.clone());
+        let wanted = Arc::new(Mutex::new(Wanted::default()));
+        let is_replay = work.name == "replay_dead_letter";
+        work.decide = watched(work.decide, wanted.clone());
         let stale = self.world.rates().stale;
         if self.world.draw(|rng| rng.chance(stale)) {
             let need = std::mem::take(&mut work.need);
@@ -109,15 +110,18 @@ impl FaultyStore {
             self.world.sometimes("stale_read");
             work.decide = Arc::new(move |_| Ok(changes.clone()));
             // A row that appeared meanwhile breaks a constraint here; such a store would answer a conflict.
-            self.world.store.transact(work).await.map_err(|error| match error.code() {
-                Code::ConstraintViolated => Error::new(Code::GuardLost, error.operator_text()),
-                _ => error,
+            self.world.store.transact(work).await.map_err(|error| {
+                let is_new_row = error.code() == Code::ConstraintViolated;
+                if is_new_row { Error::new(Code::GuardLost, error.operator_text()) } else { error }
             })?;
         } else {
             self.world.store.transact(work).await?;
         }
-        let settled = std::mem::take(&mut *settled.lock().unwrap_or_else(PoisonError::into_inner));
-        settled.iter().for_each(|held| self.world.saw_settlement(held));
+        let wanted = std::mem::take(&mut *wanted.lock().unwrap_or_else(PoisonError::into_inner));
+        wanted.settled.iter().for_each(|held| self.world.saw_settlement(held));
+        if !is_replay {
+            wanted.outbox.into_iter().for_each(|body| self.world.saw_outbox(body));
+        }
         Ok(())
     }
 
@@ -134,17 +138,32 @@ impl FaultyStore {
     }
 }
 
-/// The same decision, noting the claims that it settles.
-fn watched(decide: Decide, settled: Arc<Mutex<Vec<Held>>>) -> Decide {
+/// What a decision wants done with due work, as far as the auditor cares.
+#[derive(Default)]
+struct Wanted {
+    settled: Vec<Held>,
+    outbox: Vec<Vec<u8>>,
+}
+
+/// The same decision, noting the claims that it settles and the events that it tells.
+fn watched(decide: Decide, wanted: Arc<Mutex<Wanted>>) -> Decide {
     Arc::new(move |facts| {
         let changes = decide(facts)?;
-        let held = changes.due.iter().filter_map(|change| match change {
-            DueChange::Complete(held) | DueChange::Retry { held, .. } | DueChange::Extend { held, .. } => {
-                Some(held.clone())
+        let mut noted = Wanted::default();
+        for change in &changes.due {
+            match change {
+                DueChange::Complete(held)
+                | DueChange::Retry { held, .. }
+                | DueChange::Extend { held, .. } => {
+                    noted.settled.push(held.clone());
+                }
+                DueChange::Put { lane, body, .. } if lane.as_str() == Lane::OUTBOX => {
+                    noted.outbox.push(body.clone());
+                }
+                DueChange::Put { .. } | DueChange::Remove { .. } => {}
             }
-            DueChange::Put { .. } | DueChange::Remove { .. } => None,
-        });
-        *settled.lock().unwrap_or_else(PoisonError::into_inner) = held.collect();
+        }
+        *wanted.lock().unwrap_or_else(PoisonError::into_inner) = noted;
         Ok(changes)
     })
 }

@@ -128,6 +128,8 @@ fn play(seed: u64, world: &Arc<World>, scenario: Scenario) -> SimReport {
     let mut executor = Executor::new(world.clone(), scenario.clone());
     let steps = executor.run();
     if !world.has_violations() {
+        outcome::check_events(world);
+        outcome::check_audit(world);
         outcome::check_winners(world, &scenario);
     }
     let sometimes = world.take_sometimes();

@@ -34,10 +34,6 @@ const WORKERS: [Worker; 7] = [
 /// uses up the steps of the run and is found.
 const LEAST_WAIT: Millis = Millis(1);
 
-/// Tries before a person is asked. Faults come thick here, and a person would end the story: what happens when
-/// tries are used up is shown elsewhere.
-const ATTEMPTS_LIMIT: u32 = 1_000_000;
-
 /// The secrets of every simulated run.
 pub(crate) fn keys() -> KeyRing {
     KeyRing::new(&[(1, vec![42; 32])]).expect("one long secret")
@@ -59,7 +55,7 @@ pub(crate) fn engine(world: &Arc<World>, node: usize, incarnation: u32, scenario
     let settings = Settings {
         claim_batch: scenario.claim_batch,
         order_batch: scenario.order_batch,
-        attempts_limit: ATTEMPTS_LIMIT,
+        attempts_limit: scenario.attempts_limit,
         poll: scenario.poll,
         ..Settings::default()
     };

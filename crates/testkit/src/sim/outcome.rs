@@ -1,13 +1,93 @@
-//! What can be said of a whole run from outside: in a plain sale, winners = min(stock, demand).
+//! What can be said of a whole run: each decision was told once, the domain's own audit agrees, and in a plain sale
+//! winners = min(stock, demand).
 //!
-//! Deliberately absent here: sales with cancels, direct orders, adjustments or deadlines that struck; there a buyer
+//! Deliberately absent from the last: sales with cancels, direct orders, adjustments or deadlines that struck; there a buyer
 //! may rightly have been told "sold out" before a unit came back.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+
+use onceward::wire;
+use onceward_domain::audit;
+use onceward_domain::derive::payload_hash;
+use onceward_domain::event::Fact;
+use onceward_domain::id::IdKind;
+use onceward_domain::machine::admission::Admission;
+use onceward_domain::machine::order::Order as OrderStatus;
+use onceward_domain::ports::bus::{Message, Topic};
+use onceward_domain::ports::store::Store;
 
 use super::people::sku_key;
 use super::scenario::{Scenario, Wish};
 use super::world::World;
+use crate::block_on::block_on;
+
+/// Whether a message's effect is durable: an inbox entry or a place in quarantine; for an event, its projection.
+pub(crate) fn has_landed(world: &World, topic: Topic, message: &Message) -> bool {
+    let rows = world.store.rows();
+    match topic {
+        Topic::OrderCreate => {
+            let hash = payload_hash(&message.payload);
+            let purchase = wire::decode_message(&message.payload).ok().map(|content| content.purchase);
+            let inbox = purchase.and_then(|id| rows.purchases.get(&id)).and_then(|purchase| purchase.inbox);
+            inbox.is_some_and(|inbox| inbox.payload_hash == hash)
+                || rows.quarantined.contains(&(message.id.clone(), hash))
+        }
+        Topic::Events => match wire::decode_event(&message.payload).map(|event| event.fact) {
+            Ok(Fact::OrderCreated { purchase, .. }) => {
+                let gate = rows.purchases.get(&purchase).map(|purchase| purchase.admission);
+                matches!(gate, Some(Admission::OrderCreated | Admission::Cancelled))
+            }
+            Ok(Fact::OrderCancelled { purchase, .. }) => {
+                let gate = rows.purchases.get(&purchase).map(|purchase| purchase.admission);
+                gate == Some(Admission::Cancelled)
+            }
+            Ok(Fact::StockAdjusted { key, number, .. }) => {
+                rows.buckets.get(&key).is_some_and(|bucket| bucket.adjustments >= number)
+            }
+            Ok(Fact::ReservationRejected { .. }) => true,
+            Err(_) => false,
+        },
+    }
+}
+
+/// Checks that every decision left exactly one event, however often it was asked for (FS-06).
+pub(crate) fn check_events(world: &World) {
+    let mut told: BTreeMap<String, u32> = BTreeMap::new();
+    for body in world.take_outbox() {
+        match wire::split_events(&body) {
+            Ok(events) => events.iter().for_each(|event| *told.entry(event.id.to_string()).or_default() += 1),
+            Err(error) => world.violated(format!("an outbox entry cannot be read: {error}")),
+        }
+    }
+    let rows = world.store.rows();
+    let mut expected: BTreeMap<String, u32> = BTreeMap::new();
+    for (id, purchase) in rows.purchases.iter() {
+        let is_cancelled =
+            purchase.order.as_ref().is_some_and(|order| order.status == OrderStatus::Cancelled);
+        let kinds = [
+            (IdKind::EventOrderCreated, purchase.order.is_some()),
+            (IdKind::EventOrderCancelled, is_cancelled),
+            (IdKind::EventReservationRejected, purchase.reason.is_some()),
+        ];
+        for (kind, _) in kinds.into_iter().filter(|(_, happened)| *happened) {
+            expected.insert(id.event(kind).to_string(), 1);
+        }
+    }
+    for adjustment in rows.entries.iter().filter_map(|(_, entry)| entry.adjustment) {
+        expected.insert(adjustment.to_string(), 1);
+    }
+    if told != expected {
+        world.violated(format!("events told {told:?}, decisions made {expected:?}"));
+    }
+}
+
+/// Checks that the domain's audit, which looks only at sums, comes to the same verdict.
+pub(crate) fn check_audit(world: &World) {
+    let tally = block_on(world.store.tally()).expect("the model answers");
+    for check in audit::judge(&tally).iter().filter(|check| !check.holds) {
+        world.violated(format!("the audit says {}: {}", check.name, check.detail));
+    }
+}
 
 /// Checks the number of winners where the scenario determines it.
 pub(crate) fn check_winners(world: &World, scenario: &Scenario) {

@@ -34,12 +34,16 @@ pub(crate) struct Scenario {
     pub(crate) poll: Millis,
     pub(crate) claim_batch: u32,
     pub(crate) order_batch: usize,
+    /// Tries before a person is asked. Usually so many that nobody is: faults come thick here.
+    pub(crate) attempts_limit: u32,
     /// Each wish with the time at which it is made.
     pub(crate) wishes: Vec<(Millis, Wish)>,
     pub(crate) rates: Rates,
 }
 
 const MINUTE: i64 = 60_000;
+/// A number of tries that no run uses up.
+const NEVER_WEARY: u32 = 1_000_000;
 const MONTH: i64 = 30 * 24 * 60 * MINUTE;
 
 impl Scenario {
@@ -70,6 +74,11 @@ impl Scenario {
             poll: Millis(20_000),
             claim_batch: u32::try_from(rng.between(1, 6)).expect("small"),
             order_batch: rng.index(6) + 1,
+            attempts_limit: if rng.chance(120) {
+                u32::try_from(rng.between(2, 5)).expect("small")
+            } else {
+                NEVER_WEARY
+            },
             wishes,
             rates: rates(rng),
         }
@@ -96,6 +105,7 @@ impl Scenario {
             poll: Millis(10 * MINUTE),
             claim_batch: 4,
             order_batch: 4,
+            attempts_limit: NEVER_WEARY,
             wishes: vec![(Millis(0), buy)],
             rates: Rates::default(),
         }
@@ -108,6 +118,11 @@ impl Scenario {
         scenario.wishes.push((Millis(0), direct));
         scenario.per_user_limit = 1;
         scenario
+    }
+
+    /// Whether tries may be used up, so that a person has to finish the work.
+    pub(crate) fn is_weary(&self) -> bool {
+        self.attempts_limit < NEVER_WEARY
     }
 
     /// Whether winners can be counted from outside: only single reservations, no second thoughts.

@@ -94,6 +94,8 @@ struct State {
     tokens: BTreeSet<Token>,
     claims: BTreeMap<(Lane, Member), Token>,
     promises: Vec<(PurchaseId, &'static str)>,
+    outbox: Vec<Vec<u8>>,
+    published: BTreeSet<Arc<str>>,
     current: usize,
     parks: BTreeMap<usize, Park>,
 }
@@ -123,6 +125,8 @@ impl World {
             tokens: BTreeSet::new(),
             claims: BTreeMap::new(),
             promises: Vec::new(),
+            outbox: Vec::new(),
+            published: BTreeSet::new(),
             current: 0,
             parks: BTreeMap::new(),
         };
@@ -237,6 +241,25 @@ impl World {
         if last != Some(held.token) {
             self.violated(format!("LQ-02: {held:?} was settled, the last claim is {last:?}"));
         }
+    }
+
+    /// Notes an outbox entry that was committed.
+    pub(crate) fn saw_outbox(&self, body: Vec<u8>) {
+        self.state().outbox.push(body);
+    }
+
+    pub(crate) fn take_outbox(&self) -> Vec<Vec<u8>> {
+        std::mem::take(&mut self.state().outbox)
+    }
+
+    /// Notes a message whose publish was acknowledged.
+    pub(crate) fn saw_published(&self, id: Arc<str>) {
+        self.state().published.insert(id);
+    }
+
+    /// Whether a publish of this message was ever acknowledged.
+    pub(crate) fn was_published(&self, id: &str) -> bool {
+        self.state().published.contains(id)
     }
 
     /// A buyer was told that the purchase is in: from now on it must exist.

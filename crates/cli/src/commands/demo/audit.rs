@@ -8,9 +8,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 
 use super::buyer::{DIRECT, HOT, SALE, UNPAID, UNPAID_SALE, short};
-use super::client::{Answer, Client};
 use super::sale::Sale;
 use super::tally::{Receipt, Seen};
+use crate::client::{Answer, Client};
 use crate::failure::Failure;
 
 /// Most pages of a list that are read: far more than the largest demonstration has.

@@ -6,9 +6,9 @@
 
 use serde_json::{Value, json};
 
-use super::client::{Answer, Client};
 use super::plan::Habit;
 use super::tally::{Receipt, Tally};
+use crate::client::{Answer, Client};
 use crate::failure::Failure;
 
 /// The sale whose orders wait long for their payment.

@@ -11,7 +11,7 @@
 
 mod audit;
 mod buyer;
-mod client;
+
 mod plan;
 mod report;
 mod sale;
@@ -25,12 +25,12 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::Instant;
 
 use self::audit::Check;
-use self::client::Losses;
 use self::plan::{KILLS_MIN, Plan};
 use self::report::Report;
 use self::sale::Sale;
 use self::server::Server;
 use self::tally::Tally;
+use crate::client::Losses;
 use crate::data_dir;
 use crate::failure::Failure;
 use crate::output::{self, Format};

@@ -12,10 +12,10 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::buyer::{Buyer, DIRECT, HOT, SALE, UNPAID, UNPAID_SALE, short};
-use super::client::{Address, Answer, Client, Losses, pause};
 use super::plan::Plan;
 use super::server::Server;
 use super::tally::Tally;
+use crate::client::{Address, Answer, Client, Losses, pause};
 use crate::failure::Failure;
 use crate::time::{SystemClock, rfc3339};
 use onceward_domain::ports::clock::Clock as _;

@@ -17,7 +17,7 @@ use tokio::process::{Child, ChildStderr, Command};
 use tokio::sync::watch;
 use tokio::time::timeout;
 
-use super::client::Address;
+use crate::client::Address;
 use crate::failure::Failure;
 
 /// How long a server may take to be ready, also on a busy machine and after a crash.

@@ -1,0 +1,313 @@
+//! `bench reserve`: buyers at the gate.
+//!
+//! Purpose: winners and refusals apart, in process and over HTTP; over HTTP as a ratio to a bare endpoint of the same
+//! shape; with the whole engine at work, and with the role `api` alone.
+//!
+//! Invariants: a round counts only if every answer has the status that it must have; before a round of the baseline the
+//! engine has come to rest, so that its work does not fall into the baseline's time. Read next: `shop`, `latency`.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use onceward::gate::{Gate, ReserveRequest};
+use onceward::runtime::{self, Role, Running};
+use onceward_domain::id::RequestId;
+use onceward_domain::ports::admission::ReserveAnswer;
+use onceward_http::{Access, AppState, Limits, Parts};
+use tokio::net::TcpListener;
+use tokio::sync::oneshot;
+use tokio::task::{JoinHandle, JoinSet};
+
+use super::shop::{ACTIVITY, NOTHING, PLENTY, Shop, Transport, sku_key, user};
+use super::{Effort, latency};
+use crate::bench::bare::{self, BareAnswer};
+use crate::bench::histogram::Histogram;
+use crate::bench::interleave::interleave;
+use crate::bench::load::{Load, LoadReport, run as ask};
+use crate::bench::report::{Machine, Report};
+use crate::failure::Failure;
+use crate::output;
+use crate::wiring;
+
+/// The batch of the engine's own settings.
+const ORDER_BATCH: usize = 500;
+/// Tasks at the gate at once, in process: more than one batch takes.
+const TASKS: u64 = 1024;
+/// Connections at once, over HTTP.
+const CONNECTIONS: [usize; 2] = [64, 256];
+/// Longest time of one round.
+const ROUND_TIME: Duration = Duration::from_secs(120);
+
+/// Measures everything about reservations.
+///
+/// # Errors
+/// When a round is not clean.
+pub(crate) async fn run(effort: &Effort, machine: &Machine) -> Result<Vec<Report>, Failure> {
+    let mut reports = Vec::new();
+    for outcome in Outcome::ALL {
+        reports.push(in_process(effort, machine, outcome).await?);
+    }
+    for roles in [Roles::All, Roles::ApiAlone] {
+        for outcome in Outcome::ALL {
+            for connections in CONNECTIONS {
+                reports.push(over_http(effort, machine, &Case { roles, outcome, connections }).await?);
+            }
+        }
+    }
+    reports.push(until_ordered(effort, machine).await?);
+    Ok(reports)
+}
+
+/// How every buyer of a round ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Outcome {
+    Winner,
+    Refusal,
+}
+
+impl Outcome {
+    const ALL: [Self; 2] = [Self::Winner, Self::Refusal];
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Winner => "winners",
+            Self::Refusal => "refusals",
+        }
+    }
+
+    fn sku(self) -> &'static str {
+        match self {
+            Self::Winner => PLENTY,
+            Self::Refusal => NOTHING,
+        }
+    }
+
+    fn status(self) -> u16 {
+        match self {
+            Self::Winner => 202,
+            Self::Refusal => 409,
+        }
+    }
+
+    fn bare(self) -> BareAnswer {
+        match self {
+            Self::Winner => BareAnswer::Queued,
+            Self::Refusal => BareAnswer::SoldOut,
+        }
+    }
+
+    fn is(self, answer: &ReserveAnswer) -> bool {
+        match self {
+            Self::Winner => matches!(answer, ReserveAnswer::Queued { .. }),
+            Self::Refusal => matches!(answer, ReserveAnswer::SoldOut),
+        }
+    }
+}
+
+/// Which roles run beside the buyers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Roles {
+    All,
+    ApiAlone,
+}
+
+impl Roles {
+    fn name(self) -> &'static str {
+        match self {
+            Self::All => "all",
+            Self::ApiAlone => "api",
+        }
+    }
+
+    fn list(self) -> &'static [Role] {
+        match self {
+            Self::All => &Role::ALL,
+            Self::ApiAlone => &[Role::Api],
+        }
+    }
+}
+
+async fn in_process(effort: &Effort, machine: &Machine, outcome: Outcome) -> Result<Report, Failure> {
+    output::note(&format!("reserve: {} in process", outcome.name()));
+    let shop = Shop::open(&effort.folder, Transport::Store, ORDER_BATCH).await?;
+    let gate = Gate::open(shop.engine.clone());
+    let (mut figures, mut latency) = (Vec::new(), Histogram::new());
+    for round in 0..u64::from(effort.rounds.get()) {
+        let first = round * effort.count;
+        let started = Instant::now();
+        let mut buyers = JoinSet::new();
+        for lane in 0..TASKS {
+            let numbers = (first + lane..first + effort.count).step_by(usize::try_from(TASKS).unwrap_or(1));
+            buyers.spawn(at_the_gate(gate.clone(), outcome, numbers));
+        }
+        while let Some(joined) = buyers.join_next().await {
+            latency.merge(&joined.map_err(|cause| Failure::other("a buyer", cause))??);
+        }
+        figures.push(effort.count as f64 / started.elapsed().as_secs_f64());
+    }
+    drop(gate);
+    shop.close().await?;
+    let median = crate::bench::interleave::median(&figures);
+    let mut report = Report::new(&format!("reserve.gate.{}", outcome.name()), median, machine)
+        .with_parameter("tasks", TASKS)
+        .with_parameter("requests", effort.count)
+        .with_parameter("rounds", effort.rounds.get())
+        .with_extra("rounds_per_second", figures);
+    report.p50_us = latency.percentile_us(50);
+    report.p99_us = latency.percentile_us(99);
+    Ok(report)
+}
+
+async fn at_the_gate(
+    gate: Gate,
+    outcome: Outcome,
+    numbers: impl Iterator<Item = u64> + Send,
+) -> Result<Histogram, Failure> {
+    let mut latency = Histogram::new();
+    for number in numbers {
+        let (key, request) = (sku_key(outcome.sku()), RequestId::trusted("r"));
+        let asked = Instant::now();
+        let answer = gate.reserve(ReserveRequest { key, user: user(number), request, quantity: 1 }).await?;
+        latency.record(asked.elapsed());
+        if !outcome.is(&answer) {
+            return Err(Failure::Other(format!("buyer {number} was answered {answer:?}")));
+        }
+    }
+    Ok(latency)
+}
+
+/// An engine that is served as `serve` serves it.
+pub(crate) struct Served {
+    /// Where it listens.
+    pub(crate) address: SocketAddr,
+    /// Its shop.
+    pub(crate) shop: Shop,
+    stop: oneshot::Sender<()>,
+    serving: JoinHandle<std::io::Result<()>>,
+    running: Running,
+}
+
+impl Served {
+    pub(crate) async fn start(effort: &Effort, roles: &[Role]) -> Result<Self, Failure> {
+        let shop = Shop::open(&effort.folder, Transport::Store, ORDER_BATCH).await?;
+        let state = AppState::new(Parts {
+            engine: shop.engine.clone(),
+            gate: Gate::open(shop.engine.clone()),
+            access: Access::open(),
+            settings: onceward_http::Settings::default(),
+            metrics: None,
+            clock: wiring::clock(),
+        });
+        let doing = "listening for the load";
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
+            .await
+            .map_err(|cause| Failure::other(doing, cause))?;
+        let address = listener.local_addr().map_err(|cause| Failure::other(doing, cause))?;
+        let (stop, stopped) = oneshot::channel::<()>();
+        let router = onceward_http::router(state);
+        let serving = tokio::spawn(onceward_http::serve(listener, router, None, Limits::default(), async {
+            // An error is what a dropped sender looks like from here.
+            stopped.await.unwrap_or_default();
+        }));
+        let running = runtime::start(&shop.engine, roles);
+        Ok(Self { address, shop, stop, serving, running })
+    }
+
+    pub(crate) async fn end(self) -> Result<(), Failure> {
+        drop(self.stop);
+        let served = self.serving.await.map_err(|cause| Failure::other("serving the load", cause))?;
+        served.map_err(|cause| Failure::other("serving the load", cause))?;
+        self.running.drain().await;
+        self.shop.close().await.map(drop)
+    }
+}
+
+/// One comparison over HTTP.
+struct Case {
+    roles: Roles,
+    outcome: Outcome,
+    connections: usize,
+}
+
+async fn over_http(effort: &Effort, machine: &Machine, case: &Case) -> Result<Report, Failure> {
+    let Case { roles, outcome, connections } = *case;
+    output::note(&format!(
+        "reserve: {} over HTTP, {connections} connections, roles {}",
+        outcome.name(),
+        roles.name()
+    ));
+    let served = Served::start(effort, roles.list()).await?;
+    let bare_server = bare::serve(outcome.bare()).await.map_err(|cause| Failure::other("serving", cause))?;
+    let next = Arc::new(AtomicU64::new(0));
+    let latency = std::sync::Mutex::new(Histogram::new());
+    let compared = interleave(
+        effort.rounds,
+        async || round(effort, bare_server.address(), case, &next).await.map(|done| done.per_second()),
+        async || {
+            let done = round(effort, served.address, case, &next).await?;
+            if roles == Roles::All && outcome == Outcome::Winner {
+                served.shop.until_decided().await?;
+            }
+            latency.lock().unwrap_or_else(std::sync::PoisonError::into_inner).merge(&done.latency);
+            Ok::<_, Failure>(done.per_second_of(outcome.status()))
+        },
+    )
+    .await?;
+    served.end().await?;
+    let latency = latency.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let mut report =
+        Report::new(&format!("reserve.http.{}", outcome.name()), compared.measured_median, machine)
+            .with_parameter("connections", connections)
+            .with_parameter("roles", roles.name())
+            .with_parameter("requests", effort.count)
+            .with_parameter("rounds", effort.rounds.get())
+            .with_extra("rounds_per_second", compared.measured)
+            .with_extra("baseline_rounds_per_second", compared.baseline);
+    report.baseline_per_second = Some(compared.baseline_median);
+    report.ratio = compared.ratio;
+    report.p50_us = latency.percentile_us(50);
+    report.p99_us = latency.percentile_us(99);
+    Ok(report)
+}
+
+/// Asks once for each of the next buyers; a round with any other answer than the expected one is an error.
+async fn round(
+    effort: &Effort,
+    address: SocketAddr,
+    case: &Case,
+    next: &Arc<AtomicU64>,
+) -> Result<LoadReport, Failure> {
+    let load =
+        Load { address, connections: case.connections, requests: effort.count, time_limit: ROUND_TIME };
+    let first = next.fetch_add(effort.count, Ordering::Relaxed);
+    let path = format!("/v1/activities/{ACTIVITY}/skus/{}/reservations", case.outcome.sku());
+    let asked = ask(&load, move |number| {
+        let body = format!("{{\"user_id\":\"u{}\",\"request_id\":\"r\",\"quantity\":1}}", first + number);
+        (path.clone(), body)
+    });
+    let report = asked.await.map_err(|cause| Failure::other("loading the server", cause))?;
+    if report.is_all(case.outcome.status()) {
+        Ok(report)
+    } else {
+        let LoadReport { by_status, failed, timed_out, not_asked, .. } = report;
+        Err(Failure::Other(format!(
+            "not every answer was {}: {by_status:?}, failed {failed:?}, {timed_out} timed out, {not_asked} not asked",
+            case.outcome.status()
+        )))
+    }
+}
+
+async fn until_ordered(effort: &Effort, machine: &Machine) -> Result<Report, Failure> {
+    output::note("reserve: from QUEUED to the order over HTTP");
+    let served = Served::start(effort, &Role::ALL).await?;
+    let measured = latency::measure(served.address, effort.count / 4).await?;
+    served.end().await?;
+    let mut report = Report::new("reserve.until_ordered", measured.per_second, machine)
+        .with_parameter("buyers_at_once", latency::BUYERS_AT_ONCE)
+        .with_parameter("requests", effort.count / 4);
+    report.p50_us = measured.latency.percentile_us(50);
+    report.p99_us = measured.latency.percentile_us(99);
+    Ok(report)
+}

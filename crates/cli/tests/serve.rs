@@ -1,0 +1,86 @@
+//! Starting and stopping: who may have a data folder, which file is refused, what a first start makes.
+
+mod house;
+
+use std::os::unix::fs::PermissionsExt as _;
+
+use house::{Folder, Server, ask_with, finish, onceward, stderr};
+use rusqlite::Connection;
+
+#[test]
+fn em_01_it_starts_without_configuration_and_drains_on_sigterm() {
+    let folder = Folder::new("start");
+    let mut command = onceward();
+    command.current_dir(folder.path()).args(["serve", "--dev", "--listen", "127.0.0.1:0"]);
+    let server = Server::spawn(&mut command).unwrap();
+    assert_eq!(server.get("/livez").0, 200);
+    assert_eq!(server.get("/readyz").0, 200);
+    assert!(server.said.is_empty(), "one line is all it says: {:?}", server.said);
+    let data = folder.path().join("onceward-data");
+    assert!(server.terminate().success());
+    let mode = std::fs::metadata(data.join("secret")).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    assert!(std::fs::metadata(data.join("secret")).unwrap().len() >= 32);
+}
+
+#[test]
+fn two_servers_never_share_a_folder() {
+    let folder = Folder::new("two");
+    let first = Server::start(folder.path());
+    let mut second = onceward();
+    second.args(["serve", "--dev", "--listen", "127.0.0.1:0", "--data"]).arg(folder.path());
+    let refused = finish(&mut second);
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(stderr(&refused).contains("in use by another onceward process"), "{}", stderr(&refused));
+    assert_eq!(first.get("/readyz").0, 200, "the first one is not disturbed");
+    first.kill();
+    // A kill leaves no lock behind.
+    assert!(Server::start(folder.path()).terminate().success());
+}
+
+#[test]
+fn em_04_a_newer_schema_is_refused_and_left_alone() {
+    let folder = Folder::new("newer");
+    assert!(Server::start(folder.path()).terminate().success());
+    let path = folder.path().join("onceward.db");
+    let version = |connection: &Connection| -> i64 {
+        connection.pragma_query_value(None, "user_version", |row| row.get(0)).unwrap()
+    };
+    let connection = Connection::open(&path).unwrap();
+    let newer = version(&connection) + 1;
+    connection.pragma_update(None, "user_version", newer).unwrap();
+    drop(connection);
+
+    let mut command = onceward();
+    command.args(["serve", "--dev", "--listen", "127.0.0.1:0", "--data"]).arg(folder.path());
+    let refused = finish(&mut command);
+    assert_eq!(refused.status.code(), Some(14));
+    let text = stderr(&refused);
+    assert!(text.contains(&format!("tables of version {newer}")) && text.contains("newer program"), "{text}");
+    assert_eq!(version(&Connection::open(&path).unwrap()), newer);
+
+    let mut doctor = onceward();
+    doctor.args(["doctor", "--listen", "127.0.0.1:0", "--data"]).arg(folder.path());
+    assert_eq!(finish(&mut doctor).status.code(), Some(1));
+}
+
+#[test]
+fn se_01_without_dev_a_first_key_is_made_and_asked_for() {
+    let folder = Folder::new("keys");
+    let mut command = onceward();
+    command.args(["serve", "--listen", "127.0.0.1:0", "--data"]).arg(folder.path());
+    let server = Server::spawn(&mut command).unwrap();
+    let path = folder.path().join("first-key");
+    let key = std::fs::read_to_string(&path).unwrap();
+    let key = key.trim();
+    assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+    let said = server.said.join("\n");
+    assert!(said.contains("first-key") && !said.contains(key), "{said}");
+
+    let ask = |headers: &str| ask_with(&server.address, "GET", "/v1/ops/overview", None, headers).unwrap().0;
+    assert_eq!(ask(""), 401);
+    assert_eq!(ask("authorization: Bearer wrong\r\n"), 401);
+    assert_eq!(ask(&format!("authorization: Bearer {key}\r\n")), 200);
+    assert_eq!(server.get("/livez").0, 200);
+    assert!(server.terminate().success());
+}
