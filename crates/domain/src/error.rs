@@ -82,6 +82,7 @@ codes! {
 pub struct Error {
     code: Code,
     operator: String,
+    state: Option<&'static str>,
     source: Option<Box<dyn StdError + Send + Sync>>,
 }
 
@@ -94,7 +95,7 @@ impl Error {
     /// assert_eq!(error.class(), Class::Rejected);
     /// ```
     pub fn new(code: Code, operator: impl Into<String>) -> Self {
-        Self { code, operator: operator.into(), source: None }
+        Self { code, operator: operator.into(), state: None, source: None }
     }
 
     /// The same, keeping the cause for the log.
@@ -102,6 +103,19 @@ impl Error {
     pub fn because(mut self, source: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
         self.source = Some(source.into());
         self
+    }
+
+    /// The same, naming the state that stood in the way; callers are shown it.
+    #[must_use]
+    pub fn in_state(mut self, state: &'static str) -> Self {
+        self.state = Some(state);
+        self
+    }
+
+    /// The state that stood in the way, where a state did.
+    #[must_use]
+    pub fn state(&self) -> Option<&'static str> {
+        self.state
     }
 
     /// The stable code.

@@ -55,7 +55,9 @@ impl Shop {
             order: id.order(),
             provider: Arc::from("sandbox"),
             actor: Arc::from("buyer"),
-            idempotent: rendered(idempotency_key, |payment: &Payment| payment.id.to_string()),
+            idempotent: rendered(&format!("{idempotency_key} of {id:?}"), |payment: &Payment| {
+                payment.id.to_string()
+            }),
         };
         block_on(payment::start(&self.house.engine, start))
     }
@@ -305,7 +307,9 @@ fn ot_07_c_31_c_32_late_money_follows_the_activitys_rule() {
         shop.cancel(id);
         shop.house.rest();
         if !has_stock {
-            ["a", "b", "c"].map(|user| shop.order(user));
+            for user in ["a", "b", "c"] {
+                shop.order(user);
+            }
         }
         let word = shop.bank.pay(attempt, true).expect("money moves");
         shop.tell(id, &word);

@@ -171,7 +171,8 @@ impl Provider for Bank {
 
     fn query(&self, payment: PaymentId) -> Answer<'_, Word> {
         let books = self.books();
-        let word = books.payments.get(&payment).map_or(Word::Processing { payment }, |one| word_of(payment, one));
+        let word =
+            books.payments.get(&payment).map_or(Word::Processing { payment }, |one| word_of(payment, one));
         answer(books.query, || word, "asking the bank")
     }
 
@@ -180,20 +181,20 @@ impl Provider for Bank {
         let mood = books.close;
         let amount = Money::zero(onceward_domain::money::Currency::CNY);
         let unheard = Account { standing: Standing::Closed, amount, refunded: 0 };
-        let mut close = || {
+        let close = || {
             let account = books.payments.entry(payment).or_insert(unheard);
             if account.standing == Standing::Open {
                 account.standing = Standing::Closed;
             }
             word_of(payment, account)
         };
-        answer(mood, &mut close, "closing at the bank")
+        answer(mood, close, "closing at the bank")
     }
 
     fn refund(&self, order: RefundOrder) -> Answer<'_, Word> {
         let mut books = self.books();
         let mood = books.refund;
-        let mut give_back = || {
+        let give_back = || {
             if let Some(known) = books.refunds.get(&order.refund) {
                 return known.clone();
             }
@@ -213,7 +214,7 @@ impl Provider for Bank {
             books.refunds.insert(order.refund, word.clone());
             word
         };
-        answer(mood, &mut give_back, "refunding at the bank")
+        answer(mood, give_back, "refunding at the bank")
     }
 
     fn verify(&self, _callback: &RawCallback<'_>) -> Result<Verified, Error> {

@@ -57,7 +57,7 @@ pub fn start(facts: &mut Facts, command: &StartPayment) -> Result<(ChangeSet, Pa
     }
     let is_payable = matches!(order.status, OrderStatus::Created | OrderStatus::Paying);
     if !is_payable || facts.now >= order.expires_at {
-        return Err(Error::new(Code::OrderNotPayable, about()));
+        return Err(Error::new(Code::OrderNotPayable, about()).in_state(order.status.name()));
     }
     let mut draft = Draft::default();
     if let Some(row) = order.status.next(OrderEvent::StartPayment) {

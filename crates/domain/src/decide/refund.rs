@@ -53,7 +53,7 @@ pub fn ask(facts: &mut Facts, command: &AskRefund) -> Result<(ChangeSet, Refund)
     let is_refundable = matches!(order.status, OrderStatus::Paid | OrderStatus::Refunding);
     let paid = facts.payments_of(command.purchase).find(|one| left_of(facts, one) > 0).cloned();
     let (true, Some(payment)) = (is_refundable, paid) else {
-        return Err(Error::new(Code::OrderNotRefundable, about()));
+        return Err(Error::new(Code::OrderNotRefundable, about()).in_state(order.status.name()));
     };
     let left = left_of(facts, &payment);
     let currency = order.total.currency();

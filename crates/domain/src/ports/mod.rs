@@ -13,6 +13,7 @@ pub mod admission;
 pub mod bus;
 pub mod clock;
 pub mod provider;
+pub mod sandbox;
 pub mod store;
 
 /// A future answer of a port.

@@ -60,6 +60,10 @@ pub async fn step(engine: &Engine, round: Round) -> Result<Next, Error> {
             Ok(_) => wake(engine),
             // The lease was lost: whoever holds it now asks the same.
             Err(error) if error.class() == Class::Conflict => {}
+            // A defect of one must not hold up the others; it comes again after its lease, and is told each time.
+            Err(error) if error.class() == Class::Manual => {
+                tracing::error!(target: "onceward", event = "payment.ask_failed", error = ?error);
+            }
             Err(error) => return Err(error),
         }
     }

@@ -37,6 +37,10 @@ pub async fn step(engine: &Engine) -> Result<Next, Error> {
             Ok(()) => engine.signals().relay.notify_one(),
             // The lease was lost: whoever holds it now asks under the same id.
             Err(error) if error.class() == Class::Conflict => {}
+            // A defect of one must not hold up the others; it comes again after its lease, and is told each time.
+            Err(error) if error.class() == Class::Manual => {
+                tracing::error!(target: "onceward", event = "payment.refund_failed", error = ?error);
+            }
             Err(error) => return Err(error),
         }
     }

@@ -35,6 +35,11 @@ pub async fn step(engine: &Engine) -> Result<Next, Error> {
             }
             // The lease was lost: whoever holds it now hears the same.
             Err(error) if error.class() == Class::Conflict => {}
+            // A contradiction that the store itself refuses: a person must look, and the others must not wait.
+            Err(error) if error.class() == Class::Manual => {
+                tracing::error!(target: "onceward", event = "callback.refused", error = ?error);
+                set_aside(engine, &entry).await?;
+            }
             Err(error) => return Err(error),
         }
     }
