@@ -185,7 +185,10 @@ impl Bank {
     }
 
     /// Callbacks that are due, with their bodies; and when the next one is.
-    pub(super) async fn due_calls(&self, limit: usize) -> Result<(Vec<(Call, Vec<u8>)>, Option<Timestamp>), Error> {
+    pub(super) async fn due_calls(
+        &self,
+        limit: usize,
+    ) -> Result<(Vec<(Call, Vec<u8>)>, Option<Timestamp>), Error> {
         let now = self.now();
         let look = |book: &Book| {
             let calls = book.due_calls(now, limit);

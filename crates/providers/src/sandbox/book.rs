@@ -174,13 +174,18 @@ impl Book {
     pub(super) fn apply(&mut self, entries: &[Entry]) {
         for entry in entries {
             match entry {
-                Entry::Announced { .. } | Entry::Closed { .. } | Entry::Declined { .. } | Entry::Taken { .. } => {
+                Entry::Announced { .. }
+                | Entry::Closed { .. }
+                | Entry::Declined { .. }
+                | Entry::Taken { .. } => {
                     self.apply_to_payment(entry);
                 }
                 Entry::GaveBack { .. } | Entry::Refused { .. } | Entry::Returned { .. } => {
                     self.apply_to_refund(entry);
                 }
-                Entry::Call { .. } | Entry::Called { .. } | Entry::GaveUp { .. } => self.apply_to_calls(entry),
+                Entry::Call { .. } | Entry::Called { .. } | Entry::GaveUp { .. } => {
+                    self.apply_to_calls(entry)
+                }
                 Entry::Moods { query, close, charge, refund } => {
                     self.moods = Moods {
                         query: (*query).into(),

@@ -146,9 +146,8 @@ fn replay(content: &[u8]) -> io::Result<(Book, usize)> {
     let mut whole = 0;
     while let Some(length) = content[whole..].iter().position(|byte| *byte == b'\n') {
         let line = &content[whole..whole + length];
-        let entries: Vec<Entry> = serde_json::from_slice(line).map_err(|error| {
-            io::Error::other(format!("the journal is damaged at byte {whole}: {error}"))
-        })?;
+        let entries: Vec<Entry> = serde_json::from_slice(line)
+            .map_err(|error| io::Error::other(format!("the journal is damaged at byte {whole}: {error}")))?;
         book.apply(&entries);
         whole += length + 1;
     }

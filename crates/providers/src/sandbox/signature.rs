@@ -78,11 +78,13 @@ impl Signer {
             return Err(refused("its time is outside the window"));
         }
         let expected = self.sign(event, seconds, callback.body);
-        let given = signatures.split(' ').take(SIGNATURES_LIMIT).filter_map(|text| text.strip_prefix(VERSION));
-        let holds = given.filter_map(|text| STANDARD.decode(text).ok()).fold(Choice::from(0), |found, one| {
-            // No early end: how long this takes must not tell which one came close.
-            found | one.ct_eq(&expected[..])
-        });
+        let given =
+            signatures.split(' ').take(SIGNATURES_LIMIT).filter_map(|text| text.strip_prefix(VERSION));
+        let holds =
+            given.filter_map(|text| STANDARD.decode(text).ok()).fold(Choice::from(0), |found, one| {
+                // No early end: how long this takes must not tell which one came close.
+                found | one.ct_eq(&expected[..])
+            });
         if bool::from(holds) { Ok(event) } else { Err(refused("no signature holds")) }
     }
 }
@@ -117,7 +119,8 @@ mod tests {
     fn se_02_the_example_of_the_standard_holds() {
         let key = STANDARD.decode("MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw").unwrap();
         let body = br#"{"test": 2432232314}"#;
-        let headers = Signer::new(&key).headers("msg_p5jXN8AQM9LWM0D4loKWxJek", Timestamp(1_614_265_330_000), body);
+        let headers =
+            Signer::new(&key).headers("msg_p5jXN8AQM9LWM0D4loKWxJek", Timestamp(1_614_265_330_000), body);
         assert_eq!(headers[2].1, "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=");
     }
 
@@ -158,7 +161,9 @@ mod tests {
             body[cut] ^= 1;
             assert_eq!(check(&signed(), &body, NOW), Err(Code::BadSignature), "bit of {cut}");
         }
-        assert!(Signer::new(b"other").check(&RawCallback { headers: &signed(), body: BODY, now: NOW }).is_err());
+        assert!(
+            Signer::new(b"other").check(&RawCallback { headers: &signed(), body: BODY, now: NOW }).is_err()
+        );
     }
 
     #[test]
