@@ -52,10 +52,12 @@ pub fn start(facts: &mut Facts, command: &StartPayment) -> Result<(ChangeSet, Pa
     let purchase = facts.purchases.get(&command.purchase).cloned();
     let purchase = purchase.ok_or_else(|| Error::new(Code::NotFound, about()))?;
     let order = purchase.order.clone().ok_or_else(|| Error::new(Code::NotFound, about()))?;
-    if let Some(open) = facts.payments_of(command.purchase).find(|one| one.is_open()) {
+    let is_payable = matches!(order.status, OrderStatus::Created | OrderStatus::Paying);
+    let open = facts.payments_of(command.purchase).find(|one| one.is_open());
+    // A pending cancel or a person may hold the order while an attempt is open: nobody is sent to pay for it then.
+    if let (true, Some(open)) = (is_payable, open) {
         return Ok((ChangeSet::default(), open.clone()));
     }
-    let is_payable = matches!(order.status, OrderStatus::Created | OrderStatus::Paying);
     if !is_payable || facts.now >= order.expires_at {
         return Err(Error::new(Code::OrderNotPayable, about()).in_state(order.status.name()));
     }

@@ -32,6 +32,7 @@ pub(crate) struct PaymentBody<'a> {
 /// What a payment request means, judged.
 #[derive(Debug, Serialize)]
 pub(crate) struct PaymentTerms {
+    #[serde(serialize_with = "text")]
     pub(crate) provider: Arc<str>,
 }
 
@@ -127,7 +128,12 @@ pub(crate) fn some_money<'de, D: serde::Deserializer<'de>>(
 pub(crate) struct RefundTerms {
     #[serde(serialize_with = "money_text")]
     pub(crate) amount: Option<Money>,
+    #[serde(serialize_with = "text")]
     pub(crate) reason: Arc<str>,
+}
+
+fn text<S: serde::Serializer>(text: &Arc<str>, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(text)
 }
 
 fn money_text<S: serde::Serializer>(money: &Option<Money>, serializer: S) -> Result<S::Ok, S::Error> {
