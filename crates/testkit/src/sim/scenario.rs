@@ -63,6 +63,7 @@ impl Scenario {
         let plain = rng.chance(150);
         let stalls = (0..skus).map(|_| stall(rng, plain)).collect();
         let per_user_limit = if plain { 1 } else { per_user_limit };
+        let weary = rng.chance(120);
         let count = rng.below(11) + 2;
         let wishes = (0..count).map(|number| {
             let at = Millis(rng.between(0, 20_000));
@@ -78,13 +79,13 @@ impl Scenario {
             poll: Millis(20_000),
             claim_batch: u32::try_from(rng.between(1, 6)).expect("small"),
             order_batch: rng.index(6) + 1,
-            attempts_limit: if rng.chance(120) {
-                u32::try_from(rng.between(2, 5)).expect("small")
+            attempts_limit: if weary {
+                u32::try_from(rng.between(1, 4)).expect("small")
             } else {
                 NEVER_WEARY
             },
             wishes,
-            rates: rates(rng),
+            rates: if weary { rates(rng).worse() } else { rates(rng) },
         }
     }
 
