@@ -8,8 +8,8 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use figment::Figment;
 use figment::providers::{Env, Format as _, Serialized, Toml};
+use figment::{Figment, Provider};
 use onceward::runtime::Role;
 use onceward_domain::time::Millis;
 use serde::{Deserialize, Serialize};
@@ -109,6 +109,10 @@ impl Settings {
     /// # Errors
     /// Where a source cannot be read, names something unknown, or asks for what this build cannot do.
     pub(crate) fn load(file: Option<&Path>, flags: &Flags) -> Result<Self, Failure> {
+        Self::combine(file, Env::prefixed(PREFIX).only(&FROM_ENVIRONMENT), flags)
+    }
+
+    fn combine(file: Option<&Path>, environment: impl Provider, flags: &Flags) -> Result<Self, Failure> {
         let mut sources = Figment::from(Serialized::defaults(DEFAULTS));
         if let Some(path) = file {
             if !path.is_file() {
@@ -117,7 +121,7 @@ impl Settings {
             sources = sources.merge(Toml::file_exact(path));
         }
         let settings: Self = sources
-            .merge(Env::prefixed(PREFIX).only(&FROM_ENVIRONMENT))
+            .merge(environment)
             .merge(Serialized::defaults(flags))
             .extract()
             .map_err(|cause| Failure::Usage(format!("reading the settings: {cause}")))?;
@@ -213,73 +217,81 @@ fn not_in_this_build(name: &str, url: &str) -> Failure {
 }
 
 #[cfg(test)]
-#[expect(clippy::result_large_err, reason = "figment's jail dictates the error type of its closures")]
 mod tests {
     use super::*;
-    use figment::Jail;
+    use std::collections::BTreeMap;
 
     fn flags(listen: Option<&str>) -> Flags {
         Flags { listen: listen.map(|text| text.parse().unwrap()), ..Flags::default() }
     }
 
+    fn combine(
+        file: Option<&Path>,
+        environment: &[(&str, &str)],
+        listen: Option<&str>,
+    ) -> Result<Settings, Failure> {
+        let environment: BTreeMap<&str, &str> = environment.iter().copied().collect();
+        Settings::combine(file, Serialized::defaults(environment), &flags(listen))
+    }
+
+    fn file(name: &str, content: &str) -> PathBuf {
+        let path = std::env::temp_dir().join(format!("onceward-settings-{}-{name}.toml", std::process::id()));
+        std::fs::write(&path, content).unwrap();
+        path
+    }
+
     #[test]
     fn a_flag_beats_the_environment_which_beats_the_file() {
-        Jail::expect_with(|jail| {
-            jail.create_file("o.toml", "data = 'from-file'\nlisten = '127.0.0.1:1'\nrole = 'api'\n")?;
-            let file = Some(Path::new("o.toml"));
-            let default = Settings::load(None, &flags(None)).unwrap();
-            assert_eq!(default.listen, "127.0.0.1:7070".parse().unwrap());
-            assert_eq!(default.store_path().unwrap(), Path::new("./onceward-data/onceward.db"));
+        let default = combine(None, &[], None).unwrap();
+        assert_eq!(default.listen, "127.0.0.1:7070".parse().unwrap());
+        assert_eq!(default.store_path().unwrap(), Path::new("./onceward-data/onceward.db"));
+        assert_eq!(default.roles().unwrap(), Role::ALL);
 
-            let from_file = Settings::load(file, &flags(None)).unwrap();
-            assert_eq!(from_file.listen.port(), 1);
-            assert_eq!(from_file.roles().unwrap(), [Role::Api]);
+        let path = file("order", "data = 'from-file'\nlisten = '127.0.0.1:1'\nrole = 'api, relay,api'\n");
+        let from_file = combine(Some(&path), &[], None).unwrap();
+        assert_eq!(from_file.listen.port(), 1);
+        assert_eq!(from_file.roles().unwrap(), [Role::Api, Role::Relay]);
 
-            jail.set_env("ONCEWARD_LISTEN", "127.0.0.1:2");
-            jail.set_env("ONCEWARD_STORE_URL", "sqlite:elsewhere.db");
-            let from_environment = Settings::load(file, &flags(None)).unwrap();
-            assert_eq!(from_environment.listen.port(), 2);
-            assert_eq!(from_environment.data, Path::new("from-file"));
-            assert_eq!(from_environment.store_path().unwrap(), Path::new("elsewhere.db"));
+        let environment = [("listen", "127.0.0.1:2"), ("store_url", "sqlite:elsewhere.db")];
+        let from_environment = combine(Some(&path), &environment, None).unwrap();
+        assert_eq!(from_environment.listen.port(), 2);
+        assert_eq!(from_environment.data, Path::new("from-file"));
+        assert_eq!(from_environment.store_path().unwrap(), Path::new("elsewhere.db"));
 
-            let from_flag = Settings::load(file, &flags(Some("127.0.0.1:3"))).unwrap();
-            assert_eq!(from_flag.listen.port(), 3);
-            Ok(())
-        });
+        let from_flag = combine(Some(&path), &environment, Some("127.0.0.1:3")).unwrap();
+        assert_eq!(from_flag.listen.port(), 3);
+        std::fs::remove_file(path).unwrap();
     }
 
     #[test]
     fn what_cannot_be_is_refused_with_its_reason() {
         let cases = [
             ("store_url", "postgres://user:hunter2@db/shop", "asks for `postgres`"),
+            ("store_url", "sqlite:", "names no file"),
             ("redis_url", "redis+cluster://r:6379", "asks for `redis+cluster`"),
             ("broker_url", "rocketmq://b:8081", "asks for `rocketmq`"),
             ("deadline_trigger", "broker", "needs a broker"),
             ("role", "api,boss", "`boss` is not one of"),
             ("role", "", "is not one of"),
-            ("lease_ms", "1", "not within"),
             ("listen", "nowhere", "reading the settings"),
         ];
         for (name, value, expected) in cases {
-            Jail::expect_with(|jail| {
-                jail.set_env(format!("ONCEWARD_{}", name.to_uppercase()), value);
-                let refused = Settings::load(None, &flags(None)).unwrap_err();
-                assert_eq!(refused.exit_code(), 2, "{name}");
-                let text = refused.to_string();
-                assert!(text.contains(expected) && !text.contains("hunter2"), "{name}: {text}");
-                Ok(())
-            });
+            let refused = combine(None, &[(name, value)], None).unwrap_err();
+            assert_eq!(refused.exit_code(), 2, "{name}");
+            let text = refused.to_string();
+            assert!(text.contains(expected) && !text.contains("hunter2"), "{name}: {text}");
         }
+        let short = file("lease", "lease_ms = 1\n");
+        assert!(combine(Some(&short), &[], None).unwrap_err().to_string().contains("not within"));
+        std::fs::remove_file(short).unwrap();
     }
 
     #[test]
     fn a_misspelt_setting_in_the_file_is_refused() {
-        Jail::expect_with(|jail| {
-            jail.create_file("o.toml", "listen = '127.0.0.1:1'\n")?;
-            let refused = Settings::load(Some(Path::new("o.toml")), &flags(None)).unwrap_err();
-            assert!(refused.to_string().contains("listen"), "{refused}");
-            assert!(Settings::load(Some(Path::new("absent.toml")), &flags(None)).is_err());
-            Ok(())
-        });
+        let path = file("misspelt", "listne = '127.0.0.1:1'\n");
+        let refused = combine(Some(&path), &[], None).unwrap_err();
+        assert!(refused.to_string().contains("listne"), "{refused}");
+        assert!(combine(Some(Path::new("absent.toml")), &[], None).is_err());
+        std::fs::remove_file(path).unwrap();
     }
 }

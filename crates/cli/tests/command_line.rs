@@ -33,7 +33,8 @@ fn a_flag_beats_the_environment_which_beats_the_file() {
 
 #[test]
 fn what_cannot_be_is_a_usage_error_with_its_reason() {
-    let cases: [(&[&str], &[(&str, &str)], &str); 8] = [
+    type Case = (&'static [&'static str], &'static [(&'static str, &'static str)], &'static str);
+    let cases: [Case; 8] = [
         (&["serve", "--dev", "--listen", "0.0.0.0:0"], &[], "loopback only"),
         (&["serve", "--role", "boss"], &[], "`boss` is not one of"),
         (&["serve", "--config", "absent.toml"], &[], "no settings file"),

@@ -341,3 +341,17 @@ fn fs_03_the_wire_form_is_stable_to_the_byte() {
         assert!(wire::decode_message(&message.payload[..cut]).is_err(), "cut at {cut}");
     }
 }
+
+#[test]
+fn c_26_a_repeat_of_the_first_put_stays_a_repeat_after_an_adjustment() {
+    let house = House::new(10);
+    adjust(&house, "k1", -4, 1).unwrap();
+    let put = |stock| {
+        let price = onceward_domain::money::Money::parse(1999, "CNY").unwrap();
+        let new = catalogue::NewSku { key: key("cup"), stock, price, per_user_limit: 1, buckets: 1 };
+        block_on(catalogue::put_sku(&house.engine, new))
+    };
+    assert_eq!(put(10).unwrap(), catalogue::Put::Unchanged);
+    assert_eq!(put(6).unwrap_err().code(), Code::Differs);
+    assert_eq!(house.facts().skus[&key("cup")].stock.initial, 6);
+}

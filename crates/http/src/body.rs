@@ -6,6 +6,10 @@
 //! [`crate::check`]. Depth needs no limit of its own: an unknown field is refused before its value is read, and
 //! no body nests deeper than its type.
 
+use std::future::{Future, poll_fn};
+use std::pin::pin;
+use std::task::Poll;
+
 use axum::body::{Body, Bytes, to_bytes};
 use axum::extract::{FromRequest, Request};
 use axum::http::HeaderMap;
@@ -34,7 +38,12 @@ impl FromRequest<AppState> for Payload {
         if declared_length(request.headers()).is_some_and(|length| length > BODY_LIMIT as u64) {
             return Err(Problem::of(&problem::TOO_LARGE));
         }
-        let arrived = tokio::time::timeout(state.settings.body_timeout, read(request.into_body()));
+        let mut reading = pin!(read(request.into_body()));
+        // A small body mostly came in one packet with its head: then there is nothing to set a timer for.
+        if let Poll::Ready(bytes) = poll_fn(|context| Poll::Ready(reading.as_mut().poll(context))).await {
+            return bytes.map(Self);
+        }
+        let arrived = tokio::time::timeout(state.settings.body_timeout, reading);
         arrived.await.map_err(|_| Problem::of(&problem::SLOW_BODY))?.map(Self)
     }
 }

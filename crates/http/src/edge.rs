@@ -11,7 +11,7 @@ use std::convert::Infallible;
 use std::error::Error as _;
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::task::{Context, Poll};
 use std::time::Instant;
 
@@ -82,7 +82,7 @@ where
     let route = path.and_then(|path| Route::find(request.method(), path.as_str()));
     let is_head = request.method() == axum::http::Method::HEAD;
     let span = span(&request, route, &id);
-    let outcome = admitted(state, inner, request, route).instrument(span).await;
+    let outcome = admitted(state, inner, request, route, started).instrument(span).await;
     let mut response = match outcome {
         Ok(response) => response,
         Err(problem) => problem.into_response(),
@@ -101,6 +101,7 @@ async fn admitted<S>(
     mut inner: S,
     mut request: Request,
     route: Option<&'static Route>,
+    started: Instant,
 ) -> Result<Response, Problem>
 where
     S: Service<Request, Response = Response, Error = Infallible>,
@@ -117,8 +118,9 @@ where
         params::check_names(query, route.query)?;
     }
     let is_read = route.is_none_or(Route::is_read);
-    let handled = Guarded(Box::pin(inner.call(request)));
-    match tokio::time::timeout(state.settings.request_timeout, handled).await {
+    let handled = Guarded(pin!(inner.call(request)));
+    let deadline = tokio::time::Instant::from_std(started + state.settings.request_timeout);
+    match tokio::time::timeout_at(deadline, handled).await {
         Ok(Ok(response)) => Ok(response),
         Ok(Err(panic)) => {
             error!(panic = panic_text(&*panic), "a handler panicked");
@@ -130,9 +132,9 @@ where
 }
 
 /// A future whose panic is an answer.
-struct Guarded<F>(Pin<Box<F>>);
+struct Guarded<'a, F>(Pin<&'a mut F>);
 
-impl<F: Future<Output = Result<Response, Infallible>>> Future for Guarded<F> {
+impl<F: Future<Output = Result<Response, Infallible>>> Future for Guarded<'_, F> {
     type Output = Result<Response, Box<dyn Any + Send>>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
@@ -240,7 +242,7 @@ mod tests {
             assert!(std::env::args().count() == 0, "the handler met a defect");
             Ok(StatusCode::OK.into_response())
         };
-        let mut guarded = Guarded(Box::pin(handled));
+        let mut guarded = Guarded(pin!(handled));
         let mut context = Context::from_waker(std::task::Waker::noop());
         let Poll::Ready(Err(panic)) = Pin::new(&mut guarded).poll(&mut context) else {
             panic!("the panic was lost")

@@ -13,7 +13,7 @@ use crate::routes;
 const KEY: &str = "api_key";
 const DEFAULT: &str = "default";
 const ABOUT: &str = "An order engine: whatever runs twice takes effect once. Every refusal is \
-`application/problem+json`; branch on its `code`. 400 `malformed`, 401 `unauthenticated`, 403 `forbidden`, \
+`application/problem+json`; branch on its `code`. Whole numbers are written without fraction or exponent: `1.0` is refused. 400 `malformed`, 401 `unauthenticated`, 403 `forbidden`, \
 404 `not_found`, 405 `method_not_allowed`, 408 `request_timeout`, 413 `too_large`, 415 `unsupported_media_type`, \
 422 `invalid`, 429 `rate_limited` and 503 `backlog`, `unavailable` or `outcome_unknown` may come from every \
 operation; an operation lists its own.";

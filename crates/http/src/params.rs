@@ -25,7 +25,7 @@ const UUID_LENGTH: usize = 36;
 const CURSOR_PREFIX: &str = "c1";
 
 /// The path's parameters, decoded.
-pub(crate) struct PathIds(Vec<(String, String)>);
+pub(crate) struct PathIds(RawPathParams);
 
 impl<S: Send + Sync> FromRequestParts<S> for PathIds {
     type Rejection = Problem;
@@ -33,14 +33,13 @@ impl<S: Send + Sync> FromRequestParts<S> for PathIds {
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
         let raw = RawPathParams::from_request_parts(parts, state).await;
         // What fails here is text that is not UTF-8, which no id is.
-        let raw = raw.map_err(|_| Problem::code(Code::NotFound))?;
-        Ok(Self(raw.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect()))
+        raw.map(Self).map_err(|_| Problem::code(Code::NotFound))
     }
 }
 
 impl PathIds {
     fn get(&self, name: &str) -> &str {
-        let found = self.0.iter().find(|(known, _)| known == name);
+        let found = self.0.iter().find(|(known, _)| *known == name);
         found.map_or("", |(_, value)| value)
     }
 

@@ -235,7 +235,7 @@ struct TypeUri(&'static str);
 
 impl Serialize for TypeUri {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(&format_args!("{TYPE_PREFIX}{}", self.0))
+        serializer.serialize_str(&[TYPE_PREFIX, self.0].concat())
     }
 }
 

@@ -115,7 +115,7 @@ fn connect(
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(limits.header_timeout)
-        .max_buf_size(HEAD_BYTES)
+        .max_header_size(HEAD_BYTES)
         .serve_connection(TokioIo::new(stream), TowerToHyperService::new(router));
     let connection = graceful.watch(connection);
     tokio::spawn(async move {

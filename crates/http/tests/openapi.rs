@@ -159,9 +159,16 @@ fn every_operation_says_what_it_is_and_how_it_refuses() {
 #[test]
 fn bodies_are_closed_and_their_limits_are_told() {
     let document = document();
-    for name in
-        ["ActivityTerms", "SkuTerms", "StockAdjustment", "ReservationRequest", "OrderRequest", "Cancellation"]
-    {
+    for name in [
+        "ActivityTerms",
+        "SkuTerms",
+        "StockAdjustment",
+        "ReservationRequest",
+        "OrderRequest",
+        "OrderRequestLine",
+        "Price",
+        "Cancellation",
+    ] {
         let schema = &document["components"]["schemas"][name];
         assert_eq!(schema["additionalProperties"], false, "{name}: {schema}");
     }

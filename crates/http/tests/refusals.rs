@@ -280,6 +280,7 @@ async fn se_04_paths_methods_and_parameters() {
         (Method::GET, "/v1/orders?page=2".to_owned(), 400, "malformed"),
         (Method::GET, "/livez?x=1".to_owned(), 400, "malformed"),
         (Method::GET, "/v1/ops/dead-letters?after=x".to_owned(), 422, "invalid"),
+        (Method::GET, "/v1/ops/dead-letters?after=send_due%7Cx".to_owned(), 422, "invalid"),
         (Method::POST, "/v1/ops/dead-letters/none/replay".to_owned(), 404, "not_found"),
     ];
     for (method, path, status, code) in table {

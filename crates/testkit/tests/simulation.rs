@@ -6,10 +6,10 @@ use onceward_testkit::model::Defect;
 use onceward_testkit::sim::{SimOptions, run};
 
 /// Seeds that a test run looks at; `torture` looks at thousands.
-const SEEDS: u64 = 400;
+const SEEDS: u64 = 1_000;
 
 /// Cases that the seeds above must meet at least once, or they prove little.
-const CASES: [&str; 36] = [
+const CASES: [&str; 39] = [
     "adjustment_refused",
     "cancelled_by_user",
     "claimed_again",
@@ -19,12 +19,14 @@ const CASES: [&str; 36] = [
     "compensation_repeated",
     "crash",
     "crash_after_effect",
+    "dead_letter_replayed",
     "deadline_rejected",
     "direct_order",
     "direct_refused",
     "duplicate_delivery",
     "duplicate_in_batch",
     "forged_message",
+    "frozen",
     "guard_lost",
     "late_rejected",
     "lease_lost",
@@ -40,6 +42,7 @@ const CASES: [&str; 36] = [
     "reordered_delivery",
     "request_conflict",
     "request_repeated",
+    "sender_slept",
     "sold_out",
     "stale_read",
     "stock_adjusted",

@@ -122,13 +122,19 @@ struct Problem {
     request_id: Uuid,
 }
 
+/// A new id for each answer, as the real route derives one.
+#[expect(clippy::disallowed_methods, reason = "the baseline stands outside the engine and its ports")]
+fn new_id() -> Uuid {
+    Uuid::now_v7()
+}
+
 async fn queued(path: Path<(String, String)>, body: Json<ReserveRequest>) -> Response {
     if !is_read(&path, &body) {
         return StatusCode::UNPROCESSABLE_ENTITY.into_response();
     }
     let answer = Queued {
         code: "QUEUED",
-        reservation_id: Uuid::now_v7(),
+        reservation_id: new_id(),
         status: "RESERVED",
         message: "The reservation is queued; the order follows.",
     };
@@ -145,7 +151,7 @@ async fn sold_out(path: Path<(String, String)>, body: Json<ReserveRequest>) -> R
         status: StatusCode::CONFLICT.as_u16(),
         detail: "No unit of this SKU is left.",
         code: "sold_out",
-        request_id: Uuid::now_v7(),
+        request_id: new_id(),
     };
     let mut response = (StatusCode::CONFLICT, Json(problem)).into_response();
     let media_type = HeaderValue::from_static("application/problem+json");

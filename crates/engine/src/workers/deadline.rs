@@ -5,6 +5,7 @@
 use onceward_domain::decide::deadline::{Outcome, pass_deadline};
 use onceward_domain::error::Error;
 use onceward_domain::facts::Need;
+use onceward_domain::ports::admission::OverdueClaim;
 
 use crate::engine::Engine;
 use crate::execute::execute;
@@ -17,11 +18,11 @@ use crate::workers::{Next, wait_until};
 /// The ports'; what was claimed comes again after its lease.
 pub async fn step(engine: &Engine) -> Result<Next, Error> {
     let settings = engine.settings();
-    let claims = engine.admission().claim_overdue(settings.claim_batch, settings.lease).await?;
+    let mut claims = engine.admission().claim_overdue(settings.claim_batch, settings.lease).await?;
     if claims.is_empty() {
         return wait_until(engine, engine.admission().next_overdue().await?).await;
     }
-    for claim in &claims {
+    for claim in &mut claims {
         if claim.reservations.is_empty() {
             continue;
         }
@@ -41,7 +42,20 @@ pub async fn step(engine: &Engine) -> Result<Next, Error> {
             engine.signals().relay.notify_one();
             engine.signals().decided.notify_waiters();
         }
+        keep_early(claim, &outcomes);
     }
     engine.admission().settle_overdue(claims).await?;
     Ok(Next::Again)
+}
+
+/// The gate's clock may have been set back since the claim: what the decision found too early keeps its entry, or
+/// nobody would ever look at it again (DR-06).
+fn keep_early(claim: &mut OverdueClaim, outcomes: &[Outcome]) {
+    for (message, outcome) in claim.reservations.iter().zip(outcomes) {
+        if *outcome == Outcome::NotYet {
+            let (first, ids) = claim.remaining.get_or_insert((message.business_deadline, Vec::new()));
+            *first = (*first).min(message.business_deadline);
+            ids.push(message.purchase);
+        }
+    }
 }

@@ -166,6 +166,7 @@ pub(crate) struct DeadLetterView {
     /// The queue it came from, with the prefix `dead/`.
     queue: String,
     created_at: Time,
+    #[schema(value_type = i64, minimum = 0)]
     attempts: u32,
     /// Size of what the worker needs.
     body_bytes: usize,

@@ -135,7 +135,7 @@ pub(crate) enum OrderStatusName {
 pub(crate) struct LineView {
     activity_id: String,
     sku_id: String,
-    #[schema(minimum = 1)]
+    #[schema(value_type = i64, minimum = 1)]
     quantity: u32,
     unit_price: MoneyView,
 }

@@ -107,7 +107,7 @@ pub(crate) struct ReservationView {
     sku_id: String,
     user_id: String,
     request_id: String,
-    #[schema(minimum = 1)]
+    #[schema(value_type = i64, minimum = 1)]
     quantity: u32,
     #[schema(value_type = ReservationStatusName)]
     status: &'static str,

@@ -152,7 +152,9 @@ pub(crate) struct SkuView {
     activity_id: String,
     sku_id: String,
     price: MoneyView,
+    #[schema(value_type = i64, minimum = 1)]
     per_user_limit: u32,
+    #[schema(value_type = i64, minimum = 1)]
     buckets: u16,
     stock: StockView,
     /// `null` until the SKU's counters are installed.

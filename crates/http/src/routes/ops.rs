@@ -6,6 +6,7 @@ use axum::Extension;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
+use onceward_domain::due::Lane;
 
 use super::json;
 use crate::auth::Caller;
@@ -58,7 +59,7 @@ pub(super) async fn queues(State(state): State<AppState>) -> Result<Response, Pr
     get, path = "/v1/ops/dead-letters", tag = "operations", operation_id = "list_dead_letters",
     params(
         ("limit" = Option<i64>, Query, minimum = 1, maximum = 200, description = "Rows of the page; 50 where it is not given."),
-        ("after" = Option<String>, Query, min_length = 1, max_length = 256, description = "`next` of the page before."),
+        ("after" = Option<String>, Query, max_length = 256, pattern = "^dead/[!-~]+\\|[!-~]+$", description = "`next` of the page before."),
     ),
     responses(
         (status = 200, description = "One page.", body = Page<DeadLetterView>),
@@ -69,7 +70,7 @@ pub(super) async fn dead_letters(State(state): State<AppState>, query: Query) ->
     let mut faults = Faults::default();
     let limit = query.limit(&mut faults);
     let after = query.get("after");
-    if after.is_some_and(|after| after.len() > LETTER_ID_LIMIT || !after.contains(CURSOR_SPLIT)) {
+    if after.is_some_and(|after| !is_cursor(after)) {
         faults.add("/after", crate::params::BAD_CURSOR);
     }
     let limit = faults.finish(limit)?;
@@ -80,6 +81,14 @@ pub(super) async fn dead_letters(State(state): State<AppState>, query: Query) ->
         .filter(|_| is_full)
         .map(|letter| format!("{}{CURSOR_SPLIT}{}", letter.lane, letter.member));
     Ok(json(StatusCode::OK, &Page { data: found.iter().map(DeadLetterView::from).collect(), next }))
+}
+
+/// Whether it looks like lane and member, as the engine's cursors do.
+fn is_cursor(text: &str) -> bool {
+    let is_visible = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_graphic());
+    let parts = text.strip_prefix(Lane::DEAD_PREFIX).and_then(|rest| rest.rsplit_once(CURSOR_SPLIT));
+    text.len() <= LETTER_ID_LIMIT
+        && parts.is_some_and(|(lane, member)| is_visible(lane) && is_visible(member))
 }
 
 /// Sets a dead letter going again.

@@ -11,13 +11,15 @@ use std::collections::BTreeMap;
 use std::fmt::Debug;
 
 use onceward_domain::catalogue::{Bucket, Sku, Stock};
+use onceward_domain::decide::cancel::EXPIRED;
 use onceward_domain::id::{PurchaseId, SkuKey, UserId};
 use onceward_domain::machine::Machine;
 use onceward_domain::machine::admission::Admission;
 use onceward_domain::machine::compensation::Compensation;
 use onceward_domain::machine::order::Order as OrderStatus;
 use onceward_domain::machine::reservation::Reservation as Status;
-use onceward_domain::purchase::{InboxResult, Purchase, Reason, Route};
+use onceward_domain::purchase::{InboxResult, Order, Purchase, Reason, Route};
+use onceward_domain::time::Timestamp;
 
 use super::world::World;
 use crate::model::rows::Rows;
@@ -112,6 +114,15 @@ impl Auditor {
         }
     }
 
+    /// Every deadline has passed: no reservation may wait any longer (FS-15).
+    pub(crate) fn look_for_undecided(&self, world: &World) {
+        for (_, purchase) in world.store.rows().purchases.iter() {
+            if purchase.route == Route::Flash && purchase.reservation.is_none() {
+                world.violated(format!("FS-15: its deadline passed unseen: {}", describe(purchase)));
+            }
+        }
+    }
+
     /// Looks at the rows after everything has settled.
     pub(crate) fn look_at_the_end(&self, world: &World) {
         let rows = world.store.rows();
@@ -128,6 +139,8 @@ impl Auditor {
                 }
             } else if !is_settled(purchase) {
                 world.violated(format!("never settled: {}", describe(purchase)));
+            } else if is_overdue(purchase, world.now()) {
+                world.violated(format!("OT-04: its time passed unseen: {}", describe(purchase)));
             }
         }
         for (key, sku) in rows.skus.iter() {
@@ -295,6 +308,7 @@ fn needs_person(purchase: &Purchase) -> bool {
 
 fn check_move(world: &World, before: &Purchase, after: &Purchase) {
     let mut rules = vec![
+        ("time is named as the reason only when it is up", !is_hasty(before, after)),
         ("the revision grew", after.revision > before.revision),
         ("the gate's state moved along its table", reaches(before.admission, after.admission)),
         ("an inbox entry is final", before.inbox.is_none() || before.inbox == after.inbox),
@@ -369,6 +383,23 @@ fn is_settled(purchase: &Purchase) -> bool {
     reservation && gate
 }
 
+/// Whether an unpaid order lives longer than it may.
+fn is_overdue(purchase: &Purchase, now: Timestamp) -> bool {
+    let unpaid = |order: &&Order| matches!(order.status, OrderStatus::Created | OrderStatus::Paying);
+    purchase.order.as_ref().filter(unpaid).is_some_and(|order| order.cancel_due_at < now)
+}
+
+/// Whether time was named as the reason before it was up, by the clock of the store (FS-15, OT-04).
+fn is_hasty(before: &Purchase, after: &Purchase) -> bool {
+    let deadline = before.reason.is_none() && after.reason == Some(Reason::BusinessDeadlineExceeded);
+    let expired = |row: &Purchase| {
+        row.order.as_ref().filter(|order| order.cancel_reason.as_deref() == Some(EXPIRED)).is_some()
+    };
+    let due_at = after.order.as_ref().map(|order| order.cancel_due_at);
+    (deadline && after.updated_at < after.business_deadline)
+        || (!expired(before) && expired(after) && due_at.is_some_and(|due| after.updated_at < due))
+}
+
 /// Counts cases that a good set of seeds must meet.
 fn count_cases(world: &World, before: Option<&Purchase>, after: &Purchase) {
     let is_new = |holds: &dyn Fn(&Purchase) -> bool| holds(after) && !before.is_some_and(holds);
@@ -389,7 +420,7 @@ fn count_cases(world: &World, before: Option<&Purchase>, after: &Purchase) {
         }
     }
     let expired = |row: &Purchase| {
-        row.order.as_ref().is_some_and(|order| order.cancel_reason.as_deref() == Some("expired"))
+        row.order.as_ref().is_some_and(|order| order.cancel_reason.as_deref() == Some(EXPIRED))
     };
     if is_new(&expired) {
         world.sometimes("order_expired");

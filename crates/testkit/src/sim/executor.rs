@@ -55,6 +55,7 @@ pub(crate) struct Executor {
     healed: bool,
     version: u64,
     replays: u32,
+    sender_sleeps: bool,
 }
 
 impl Executor {
@@ -63,6 +64,7 @@ impl Executor {
         let nodes = (0..scenario.nodes).map(|_| Node { incarnation: 0, back_at: None }).collect();
         let buyers = scenario.wishes.len();
         let auditor = Auditor::new(scenario.is_weary());
+        let sender_sleeps = scenario.sender_sleeps;
         let mut executor = Self {
             world,
             net,
@@ -75,6 +77,7 @@ impl Executor {
             healed: false,
             version: 0,
             replays: 0,
+            sender_sleeps,
         };
         executor.world.set_rates(executor.scenario.rates);
         (0..executor.nodes.len()).for_each(|node| executor.start(node));
@@ -125,6 +128,9 @@ impl Executor {
         let engine = node::engine(&self.world, node, self.nodes[node].incarnation, &self.scenario);
         for task in node::workers(&self.world, &engine) {
             self.add(Some(node), task);
+        }
+        if !self.sender_sleeps {
+            self.add(Some(node), node::sender(&self.world, &engine));
         }
         self.net.plug(node, Some(engine));
     }
@@ -264,8 +270,13 @@ impl Executor {
             return false;
         }
         let left = self.unsettled();
-        let only_dead =
-            self.scenario.is_weary() && left.iter().all(|lane| lane.starts_with(Lane::DEAD_PREFIX));
+        let waits_for_person = |lane: &String| lane.starts_with(Lane::DEAD_PREFIX);
+        let waits_for_sender = |lane: &String| lane.starts_with(Lane::SEND_DUE);
+        if self.sender_sleeps && left.iter().all(|lane| waits_for_sender(lane) || waits_for_person(lane)) {
+            self.wake_senders();
+            return false;
+        }
+        let only_dead = self.scenario.is_weary() && left.iter().all(waits_for_person);
         if left.is_empty() || (only_dead && self.replays == REPLAYS) {
             return true;
         }
@@ -278,6 +289,18 @@ impl Executor {
         false
     }
 
+    /// Every deadline has passed without a message; now all of them come late.
+    fn wake_senders(&mut self) {
+        self.sender_sleeps = false;
+        self.auditor.look_for_undecided(&self.world);
+        self.world.sometimes("sender_slept");
+        for node in 0..self.nodes.len() {
+            if let Some(engine) = self.net.engine(node) {
+                self.add(Some(node), node::sender(&self.world, &engine));
+            }
+        }
+    }
+
     /// Due work that is not just an expiry far ahead.
     fn unsettled(&self) -> Vec<String> {
         let horizon = self.world.now().plus(HORIZON);
@@ -286,6 +309,6 @@ impl Executor {
             .due
             .iter()
             .filter(|((lane, _), row)| lane.as_str() != Lane::ORDER_EXPIRY || row.due_at <= horizon);
-        left.map(|((lane, member), _)| format!("{lane} {member}")).take(10).collect()
+        left.map(|((lane, member), _)| format!("{lane} {member}")).collect()
     }
 }

@@ -82,9 +82,13 @@ impl FaultyBus {
     /// A message under a known id that says something else, or nothing that can be read (FS-08).
     fn forge(&self, message: &Message) -> Message {
         let mut forged = message.clone();
-        match (self.world.draw(|rng| rng.index(3)), wire::decode_message(&message.payload)) {
+        match (self.world.draw(|rng| rng.index(4)), wire::decode_message(&message.payload)) {
             (0, Ok(mut content)) => {
                 content.quantity += 1;
+                forged = wire::encode_message(&content);
+            }
+            (2, Ok(mut content)) => {
+                content.business_deadline = content.business_deadline.plus(Millis(1));
                 forged = wire::encode_message(&content);
             }
             (1, Ok(mut content)) => {

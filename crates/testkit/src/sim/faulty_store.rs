@@ -63,6 +63,10 @@ impl FaultyStore {
         let answer = run.await;
         self.observe(name, &answer);
         let mut unanswered = Unanswered { world, answered: is_read || answer.is_err() };
+        if !unanswered.answered {
+            // The auditor looks after every poll, so each commit ends one.
+            world.step_aside().await;
+        }
         world.linger().await;
         if fate == Fate::Meet(Fault::CrashAfter) {
             self.die().await;

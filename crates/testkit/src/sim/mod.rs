@@ -108,19 +108,42 @@ pub fn run(seed: u64, options: &SimOptions) -> SimReport {
 }
 
 /// Runs a fixed path with at most one fault, at the port call of this number (from 0).
+///
+/// # Panics
+/// Where no interleaving follows the path, which would make the run worthless.
 #[must_use]
 pub fn run_path(path: Path, fault: Option<(u64, Fault)>) -> PathReport {
-    const SEED: u64 = 1;
+    /// Interleavings that are tried; about every third follows the path.
+    const SEEDS: u64 = 200;
+    let follows = |seed: &u64| {
+        let met = follow(path, *seed, None).report.sometimes;
+        path.cases().iter().all(|case| met.contains_key(case))
+    };
+    let seed = (0..SEEDS).find(follows).expect("some interleaving follows the path");
+    follow(path, seed, fault)
+}
+
+impl Path {
+    /// Cases that a run along the path meets.
+    fn cases(self) -> &'static [&'static str] {
+        match self {
+            Self::Purchase => &["order_created"],
+            Self::Rejection => &["stock_short", "compensated", "direct_order"],
+        }
+    }
+}
+
+fn follow(path: Path, seed: u64, fault: Option<(u64, Fault)>) -> PathReport {
     let scenario = match path {
         Path::Purchase => Scenario::one_purchase(),
         Path::Rejection => Scenario::one_rejection(),
     };
-    let world = open_world(SEED, Defect::None, &scenario);
+    let world = open_world(seed, Defect::None, &scenario);
     world.record_calls();
     if let Some((call, fault)) = fault {
         world.plan(call, fault);
     }
-    let report = play(SEED, &world, scenario);
+    let report = play(seed, &world, scenario);
     PathReport { report, calls: world.take_calls() }
 }
 
@@ -157,33 +180,32 @@ fn open_world(seed: u64, defect: Defect, scenario: &Scenario) -> Arc<World> {
 }
 
 fn on_sale(scenario: &Scenario) -> ChangeSet {
-    let keys = || (0..scenario.stocks.len()).map(people::sku_key);
-    let activity = Activity {
-        id: people::sku_key(0).activity,
-        name: Arc::from("Simulated sale"),
-        starts_at: START.minus(Millis(3_600_000)),
-        ends_at: START.plus(onceward_domain::time::LONGEST),
-        payment_window: scenario.payment_window,
-        cancel_grace: Millis(2_000),
-        reservation_deadline: scenario.deadline,
-        confirm_after_cancel: Millis(45_000),
-        late_payment: LatePayment::Refund,
-        cancelled_frees_limit: scenario.frees_limit,
-    };
-    let sku = |(key, stock)| Sku {
-        key,
-        price: Money::new(1999, Currency::CNY).expect("a small price"),
-        per_user_limit: scenario.per_user_limit,
-        buckets: 1,
-        stock: Stock::full(stock),
-        adjustments: 0,
-        revision: 0,
-    };
-    let stocks = || keys().zip(scenario.stocks.iter().copied());
-    ChangeSet {
-        activities: vec![activity],
-        new_skus: stocks().map(sku).collect(),
-        new_buckets: stocks().map(|(key, stock)| Bucket::full(key, stock)).collect(),
-        ..ChangeSet::default()
+    let mut changes = ChangeSet::default();
+    for (number, stall) in scenario.stalls.iter().enumerate() {
+        let key = people::sku_key(number);
+        changes.activities.push(Activity {
+            id: key.activity.clone(),
+            name: Arc::from("Simulated sale"),
+            starts_at: START.minus(Millis(3_600_000)),
+            ends_at: START.plus(onceward_domain::time::LONGEST),
+            payment_window: stall.payment_window,
+            cancel_grace: Millis(2_000),
+            reservation_deadline: stall.deadline,
+            confirm_after_cancel: Millis(45_000),
+            late_payment: LatePayment::Refund,
+            cancelled_frees_limit: scenario.frees_limit,
+        });
+        changes.new_buckets.push(Bucket::full(key.clone(), stall.stock));
+        changes.new_skus.push(Sku {
+            key,
+            price: Money::new(1999, Currency::CNY).expect("a small price"),
+            per_user_limit: scenario.per_user_limit,
+            buckets: 1,
+            opening: stall.stock,
+            stock: Stock::full(stall.stock),
+            adjustments: 0,
+            revision: 0,
+        });
     }
+    changes
 }

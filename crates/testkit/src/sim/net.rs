@@ -56,6 +56,11 @@ impl Net {
         self.board().nodes[node] = engine;
     }
 
+    /// The engine of a node that is up.
+    pub(crate) fn engine(&self, node: usize) -> Option<Engine> {
+        self.board().nodes[node].clone()
+    }
+
     /// Requests that wait for the executor to take them up.
     pub(crate) fn take_spawned(&self) -> Vec<(usize, Task)> {
         std::mem::take(&mut self.board().spawned)

@@ -19,9 +19,8 @@ use super::scenario::Scenario;
 use super::world::World;
 use crate::ids::CountingIds;
 
-/// The workers that change something. The watch only reads, and is left out for speed.
-const WORKERS: [Worker; 7] = [
-    Worker::Sender,
+/// The workers that change something, but for the sender. The watch only reads, and is left out for speed.
+const WORKERS: [Worker; 6] = [
     Worker::Consumer,
     Worker::Relay,
     Worker::Projector,
@@ -62,10 +61,15 @@ pub(crate) fn engine(world: &Arc<World>, node: usize, incarnation: u32, scenario
     Engine::new(ports, keys(), settings)
 }
 
-/// The tasks of a node's workers.
+/// The tasks of a node's workers, but for its sender.
 pub(crate) fn workers(world: &Arc<World>, engine: &Engine) -> Vec<Task> {
     let task = |worker| -> Task { Box::pin(work(world.clone(), engine.clone(), worker)) };
     WORKERS.into_iter().map(task).collect()
+}
+
+/// The task of a node's sender.
+pub(crate) fn sender(world: &Arc<World>, engine: &Engine) -> Task {
+    Box::pin(work(world.clone(), engine.clone(), Worker::Sender))
 }
 
 /// Steps for ever, as the runtime does: at once while there is work, else by time or change, and after an error

@@ -17,7 +17,7 @@ use onceward_domain::ports::bus::{Message, Topic};
 use onceward_domain::ports::store::Store;
 
 use super::people::sku_key;
-use super::scenario::{Scenario, Wish};
+use super::scenario::{Scenario, Stall, Wish};
 use super::world::World;
 use crate::block_on::block_on;
 
@@ -102,15 +102,16 @@ pub(crate) fn check_winners(world: &World, scenario: &Scenario) {
     if !scenario.is_plain() || scenario.per_user_limit != 1 || refused {
         return;
     }
-    for (number, stock) in scenario.stocks.iter().enumerate() {
+    for (number, Stall { stock, .. }) in scenario.stalls.iter().enumerate() {
         let mut buyers: BTreeSet<u64> = BTreeSet::new();
         for (_, wish) in &scenario.wishes {
             match wish {
                 Wish::Buy { sku, user, .. } if *sku == number => drop(buyers.insert(*user)),
-                Wish::Crowd { sku, first_user, buyers: count } if *sku == number => {
-                    buyers.extend(*first_user..first_user + count);
+                Wish::Crowd { skus, first_user, buyers: count } => {
+                    let wanted = (*first_user..first_user + count).zip(skus.iter().cycle());
+                    buyers.extend(wanted.filter(|(_, sku)| **sku == number).map(|(user, _)| user));
                 }
-                Wish::Buy { .. } | Wish::Crowd { .. } | Wish::Direct { .. } | Wish::Adjust { .. } => {}
+                Wish::Buy { .. } | Wish::Direct { .. } | Wish::Adjust { .. } => {}
             }
         }
         let demand = i64::try_from(buyers.len()).expect("few buyers");

@@ -18,9 +18,10 @@ use onceward_domain::time::Millis;
 use super::net::Net;
 use super::scenario::Wish;
 
-/// The SKU with this number.
+/// The SKU with this number; each has an activity of its own.
 pub(crate) fn sku_key(number: usize) -> SkuKey {
-    SkuKey { activity: ActivityId::trusted("sale"), sku: SkuId::trusted(&format!("sku-{number}")) }
+    let activity = ActivityId::trusted(&format!("sale-{number}"));
+    SkuKey { activity, sku: SkuId::trusted("sku") }
 }
 
 fn user_id(number: u64) -> UserId {
@@ -36,7 +37,7 @@ pub(crate) async fn live(net: Net, at: Millis, wish: Wish) {
             let buyer = Buyer { net, key: sku_key(sku), user: user_id(user), request, quantity };
             buyer.buy(repeats, other_body, cancels).await;
         }
-        Wish::Crowd { sku, first_user, buyers } => crowd(&net, sku, first_user, buyers).await,
+        Wish::Crowd { skus, first_user, buyers } => crowd(&net, skus, first_user, buyers).await,
         Wish::Direct { skus, user, request, cancels } => direct(&net, skus, user, request, cancels).await,
         Wish::Adjust { sku, delta, key } => adjust(&net, sku, delta, key).await,
     }
@@ -161,12 +162,13 @@ async fn cancel(net: &Net, purchase: PurchaseId) {
 }
 
 /// Distinct buyers in one call: the answers are as if they had come one by one.
-async fn crowd(net: &Net, sku: usize, first_user: u64, buyers: u64) {
-    let key = sku_key(sku);
+async fn crowd(net: &Net, skus: Vec<usize>, first_user: u64, buyers: u64) {
     let asked = net.ask(move |engine: Engine| {
         let request = RequestId::trusted("crowd");
         let users = (first_user..first_user + buyers).map(user_id);
-        let commands = users.map(|user| command(&engine, &key, &user, &request, 1)).collect();
+        let wanted = skus.iter().copied().cycle().map(sku_key);
+        let commands = users.zip(wanted).map(|(user, key)| command(&engine, &key, &user, &request, 1));
+        let commands = commands.collect();
         async move { engine.admission().reserve(commands).await }
     });
     let Some(Ok(answers)) = asked.await else { return };

@@ -14,22 +14,31 @@ pub(crate) enum Wish {
     /// Reserve, then repeat the same request this often, and perhaps with another body.
     Buy { sku: usize, user: u64, request: u64, quantity: u32, repeats: u32, other_body: bool, cancels: bool },
     /// Many buyers in one call, as the front of the gate sends them.
-    Crowd { sku: usize, first_user: u64, buyers: u64 },
+    /// They want the SKUs in turn.
+    Crowd { skus: Vec<usize>, first_user: u64, buyers: u64 },
     /// A direct order of these SKUs, asked for twice.
     Direct { skus: Vec<usize>, user: u64, request: u64, cancels: bool },
     /// A person adjusts stock.
     Adjust { sku: usize, delta: i64, key: u64 },
 }
 
+/// An activity of its own with one SKU.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Stall {
+    pub(crate) stock: i64,
+    pub(crate) deadline: Millis,
+    pub(crate) payment_window: Millis,
+}
+
 /// What a run is about.
 #[derive(Debug, Clone)]
 pub(crate) struct Scenario {
     pub(crate) nodes: usize,
-    pub(crate) stocks: Vec<i64>,
+    pub(crate) stalls: Vec<Stall>,
     pub(crate) per_user_limit: u32,
     pub(crate) frees_limit: bool,
-    pub(crate) deadline: Millis,
-    pub(crate) payment_window: Millis,
+    /// Nobody sends messages until every reservation has been decided by its deadline.
+    pub(crate) sender_sleeps: bool,
     /// Longest sleep of an idle worker: the bounded poll behind a signal that a dead node never gives.
     pub(crate) poll: Millis,
     pub(crate) claim_batch: u32,
@@ -50,14 +59,11 @@ impl Scenario {
     /// The scenario of a seed.
     pub(crate) fn draw(rng: &mut Rng) -> Self {
         let skus = if rng.chance(300) { 2 } else { 1 };
-        let stocks: Vec<i64> = (0..skus).map(|_| rng.between(1, 8)).collect();
         let per_user_limit = if rng.chance(700) { 1 } else { 2 };
-        let deadline =
-            if rng.chance(600) { rng.between(5_000, 60_000) } else { rng.between(10, 30) * MINUTE };
-        let payment_window = if rng.chance(400) { rng.between(10_000, 5 * MINUTE) } else { MONTH };
         let plain = rng.chance(150);
-        let payment_window = if plain { MONTH } else { payment_window };
+        let stalls = (0..skus).map(|_| stall(rng, plain)).collect();
         let per_user_limit = if plain { 1 } else { per_user_limit };
+        let weary = rng.chance(120);
         let count = rng.below(11) + 2;
         let wishes = (0..count).map(|number| {
             let at = Millis(rng.between(0, 20_000));
@@ -66,21 +72,20 @@ impl Scenario {
         let wishes = wishes.collect();
         Self {
             nodes: rng.index(3) + 1,
-            stocks,
+            stalls,
             per_user_limit,
             frees_limit: rng.chance(500),
-            deadline: Millis(deadline),
-            payment_window: Millis(payment_window),
+            sender_sleeps: rng.chance(80),
             poll: Millis(20_000),
             claim_batch: u32::try_from(rng.between(1, 6)).expect("small"),
             order_batch: rng.index(6) + 1,
-            attempts_limit: if rng.chance(120) {
-                u32::try_from(rng.between(2, 5)).expect("small")
+            attempts_limit: if weary {
+                u32::try_from(rng.between(1, 4)).expect("small")
             } else {
                 NEVER_WEARY
             },
             wishes,
-            rates: rates(rng),
+            rates: if weary { rates(rng).worse() } else { rates(rng) },
         }
     }
 
@@ -97,11 +102,10 @@ impl Scenario {
         };
         Self {
             nodes: 1,
-            stocks: vec![1],
+            stalls: vec![Stall { stock: 1, deadline: Millis(10 * MINUTE), payment_window: Millis(MONTH) }],
             per_user_limit: 1,
             frees_limit: true,
-            deadline: Millis(10 * MINUTE),
-            payment_window: Millis(MONTH),
+            sender_sleeps: false,
             poll: Millis(10 * MINUTE),
             claim_batch: 4,
             order_batch: 4,
@@ -132,15 +136,35 @@ impl Scenario {
             Wish::Crowd { .. } => true,
             Wish::Direct { .. } | Wish::Adjust { .. } => false,
         };
-        self.payment_window.0 == MONTH && self.wishes.iter().all(|(_, wish)| plain(wish))
+        let unhurried = self.stalls.iter().all(|stall| stall.payment_window.0 == MONTH);
+        unhurried && self.wishes.iter().all(|(_, wish)| plain(wish))
     }
+}
+
+fn stall(rng: &mut Rng, plain: bool) -> Stall {
+    let hurried = rng.chance(400) && !plain;
+    let deadline = if rng.chance(600) { rng.between(5_000, 60_000) } else { rng.between(10, 30) * MINUTE };
+    Stall {
+        stock: rng.between(1, 8),
+        deadline: Millis(deadline),
+        payment_window: Millis(if hurried { rng.between(10_000, 5 * MINUTE) } else { MONTH }),
+    }
+}
+
+/// Some of the SKUs, in any order.
+fn some_of(rng: &mut Rng, skus: usize) -> Vec<usize> {
+    let mut some: Vec<usize> = (0..skus).collect();
+    rng.shuffle(&mut some);
+    some.truncate(rng.index(skus) + 1);
+    some
 }
 
 /// A wish whose end can be foretold.
 fn plain_wish(rng: &mut Rng, number: u64, skus: usize) -> Wish {
     let sku = rng.index(skus);
     if rng.chance(300) {
-        return Wish::Crowd { sku, first_user: 1_000 * (number + 1), buyers: rng.below(6) + 2 };
+        let skus = some_of(rng, skus);
+        return Wish::Crowd { skus, first_user: 1_000 * (number + 1), buyers: rng.below(6) + 2 };
     }
     let (user, repeats) = (rng.below(20), u32::try_from(rng.below(3)).expect("small"));
     let request = rng.below(3) + 10 * user;
@@ -161,13 +185,16 @@ fn wish(rng: &mut Rng, number: u64, skus: usize) -> Wish {
             other_body: rng.chance(300),
             cancels: rng.chance(250),
         },
-        5 | 6 => Wish::Crowd { sku, first_user: 1_000 * (number + 1), buyers: rng.below(6) + 2 },
-        7 | 8 => {
-            let mut lines: Vec<usize> = (0..skus).collect();
-            rng.shuffle(&mut lines);
-            lines.truncate(rng.index(skus) + 1);
-            Wish::Direct { skus: lines, user, request: rng.below(2) + 10 * user, cancels: rng.chance(300) }
+        5 | 6 => {
+            let skus = some_of(rng, skus);
+            Wish::Crowd { skus, first_user: 1_000 * (number + 1), buyers: rng.below(6) + 2 }
         }
+        7 | 8 => Wish::Direct {
+            skus: some_of(rng, skus),
+            user,
+            request: rng.below(2) + 10 * user,
+            cancels: rng.chance(300),
+        },
         _ => Wish::Adjust { sku, delta: if rng.chance(600) { rng.between(1, 3) } else { -1 }, key: number },
     }
 }

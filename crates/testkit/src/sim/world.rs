@@ -47,6 +47,19 @@ pub(crate) struct Rates {
     pub(crate) linger: u32,
 }
 
+impl Rates {
+    /// The same line on a much worse day.
+    pub(crate) fn worse(self) -> Self {
+        const TIMES: u32 = 5;
+        Self {
+            unavailable: self.unavailable * TIMES,
+            lost_before: self.lost_before * TIMES,
+            lost_after: self.lost_after * TIMES,
+            ..self
+        }
+    }
+}
+
 /// One planned fault, for runs that fail at an exact place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {

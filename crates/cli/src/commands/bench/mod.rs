@@ -13,27 +13,16 @@ mod shop;
 use std::num::NonZeroU32;
 use std::path::PathBuf;
 
-use clap::ValueEnum;
-
 use crate::bench::report::{Machine, Report, write_json, write_table};
 use crate::failure::Failure;
 use crate::output::{self, Format};
 
-/// What can be measured.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Scenario {
-    /// Buyers at the gate: winners and refusals, in process and over HTTP
-    Reserve,
-    /// Messages that become durable orders
-    Order,
-}
-
 /// The arguments of `bench`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
-    /// What to measure; all where nothing is said
-    #[arg(value_enum)]
-    scenarios: Vec<Scenario>,
+    /// What to measure: order, reserve, or a part such as reserve.http or order.batch; all where nothing is said
+    #[arg(value_name = "SCENARIO")]
+    scenarios: Vec<String>,
     /// Interleaved rounds of each comparison
     #[arg(long, value_name = "COUNT", default_value = "5")]
     rounds: NonZeroU32,
@@ -62,6 +51,19 @@ pub(crate) struct Effort {
     pub(crate) preload: u64,
     /// Where temporary folders are made.
     pub(crate) folder: PathBuf,
+    /// Parts to measure; all where there are none.
+    pub(crate) chosen: Vec<String>,
+}
+
+impl Effort {
+    /// Whether a part was asked for, by its own name or by that of a whole it belongs to.
+    pub(crate) fn wants(&self, part: &str) -> bool {
+        self.chosen.is_empty() || self.chosen.iter().any(|name| belongs(part, name))
+    }
+}
+
+fn belongs(part: &str, whole: &str) -> bool {
+    part.strip_prefix(whole).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
 }
 
 /// Measures and prints.
@@ -69,15 +71,18 @@ pub(crate) struct Effort {
 /// # Errors
 /// When a scenario cannot be run cleanly.
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
-    let chosen = match arguments.scenarios.as_slice() {
-        [] => Scenario::value_variants(),
-        some => some,
-    };
+    let parts = [order::parts(), reserve::parts()].concat();
+    for name in &arguments.scenarios {
+        if !parts.iter().any(|part| belongs(part, name)) {
+            return Err(Failure::Usage(format!("`{name}` is no scenario; there are {}", parts.join(", "))));
+        }
+    }
     let effort = Effort {
         rounds: arguments.rounds,
         count: arguments.count,
         preload: arguments.preload,
         folder: arguments.folder.clone().unwrap_or_else(std::env::temp_dir),
+        chosen: arguments.scenarios.clone(),
     };
     if cfg!(debug_assertions) {
         output::note("this is a debug build: its figures say little");
@@ -87,17 +92,26 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         .build()
         .map_err(|cause| Failure::other("starting the runtime", cause))?;
     let machine = Machine::this();
-    let mut reports: Vec<Report> = Vec::new();
-    for scenario in chosen {
-        reports.extend(runtime.block_on(async {
-            match scenario {
-                Scenario::Reserve => reserve::run(&effort, &machine).await,
-                Scenario::Order => order::run(&effort, &machine).await,
-            }
-        })?);
-    }
+    let reports: Vec<Report> = runtime.block_on(async {
+        let mut reports = order::run(&effort, &machine).await?;
+        reports.extend(reserve::run(&effort, &machine).await?);
+        Ok::<_, Failure>(reports)
+    })?;
     match Format::of(arguments.json) {
         Format::Json => output::data(|out| write_json(out, &reports)),
         Format::Text => output::data(|out| write_table(out, &reports)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_part_is_chosen_by_its_name_or_by_its_whole() {
+        let parts = [order::parts(), reserve::parts()].concat();
+        let count = |name: &str| parts.iter().filter(|part| belongs(part, name)).count();
+        assert_eq!((count("order.large"), count("order"), count("reserve.http.winners")), (1, 4, 4));
+        assert_eq!((count("ord"), count("reserve.http.winners.all.64.x"), count("")), (0, 0, 0));
     }
 }

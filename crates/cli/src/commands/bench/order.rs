@@ -29,15 +29,39 @@ const FULL_BATCH: usize = 500;
 const PLAIN_PART: u64 = 4;
 /// Batch sizes, and by how much their rounds are shorter than a full one.
 const BATCHES: [(usize, u64); 4] = [(1, 10), (10, 4), (100, 1), (500, 1)];
+/// Orders made in one go before the large measurement: each go ends with counting them all.
+const PRELOADED_TOGETHER: u64 = 200_000;
 /// Buyers at the gate at once, where the whole way is measured.
 const BUYERS_AT_ONCE: u64 = 512;
 
-/// Measures everything about orders.
+/// The parts that can be chosen.
+pub(crate) fn parts() -> Vec<String> {
+    ["order.compared", "order.batch", "order.large", "order.whole_way"].map(str::to_owned).to_vec()
+}
+
+/// Measures what was chosen of orders.
 ///
 /// # Errors
 /// When a round is not clean.
 pub(crate) async fn run(effort: &Effort, machine: &Machine) -> Result<Vec<Report>, Failure> {
-    let mut reports = vec![against_the_plain_way(effort, machine).await?];
+    let mut reports = Vec::new();
+    if effort.wants("order.compared") {
+        reports.push(against_the_plain_way(effort, machine).await?);
+    }
+    if effort.wants("order.batch") {
+        reports.extend(by_batch(effort, machine).await?);
+    }
+    if effort.wants("order.large") {
+        reports.push(in_a_large_store(effort, machine).await?);
+    }
+    if effort.wants("order.whole_way") {
+        reports.push(the_whole_way(effort, machine).await?);
+    }
+    Ok(reports)
+}
+
+async fn by_batch(effort: &Effort, machine: &Machine) -> Result<Vec<Report>, Failure> {
+    let mut reports = Vec::new();
     for (batch, shorter) in BATCHES {
         output::note(&format!("order: batches of {batch}"));
         let count = effort.count / shorter;
@@ -47,8 +71,6 @@ pub(crate) async fn run(effort: &Effort, machine: &Machine) -> Result<Vec<Report
         reports.push(report.with_parameter("batch", batch).with_parameter("orders", count));
         shop.close().await?;
     }
-    reports.push(in_a_large_store(effort, machine).await?);
-    reports.push(the_whole_way(effort, machine).await?);
     Ok(reports)
 }
 
@@ -164,7 +186,7 @@ async fn in_a_large_store(effort: &Effort, machine: &Machine) -> Result<Report, 
     let shop = Shop::open(&effort.folder, Transport::Memory, FULL_BATCH).await?;
     let mut made = 0;
     while made < effort.preload {
-        let step = effort.count.min(effort.preload - made);
+        let step = PRELOADED_TOGETHER.min(effort.preload - made);
         consume(&shop, made, step).await?;
         made += step;
     }

@@ -40,24 +40,40 @@ const CONNECTIONS: [usize; 2] = [64, 256];
 /// Longest time of one round.
 const ROUND_TIME: Duration = Duration::from_secs(120);
 
-/// Measures everything about reservations.
+const UNTIL_ORDERED: &str = "reserve.until_ordered";
+
+/// The parts that can be chosen.
+pub(crate) fn parts() -> Vec<String> {
+    let mut parts: Vec<String> = Outcome::ALL.iter().map(|outcome| gate_part(*outcome)).collect();
+    parts.extend(Case::all().iter().map(Case::part));
+    parts.push(UNTIL_ORDERED.to_owned());
+    parts
+}
+
+/// Measures what was chosen of reservations.
 ///
 /// # Errors
 /// When a round is not clean.
 pub(crate) async fn run(effort: &Effort, machine: &Machine) -> Result<Vec<Report>, Failure> {
     let mut reports = Vec::new();
     for outcome in Outcome::ALL {
-        reports.push(in_process(effort, machine, outcome).await?);
-    }
-    for roles in [Roles::All, Roles::ApiAlone] {
-        for outcome in Outcome::ALL {
-            for connections in CONNECTIONS {
-                reports.push(over_http(effort, machine, &Case { roles, outcome, connections }).await?);
-            }
+        if effort.wants(&gate_part(outcome)) {
+            reports.push(in_process(effort, machine, outcome).await?);
         }
     }
-    reports.push(until_ordered(effort, machine).await?);
+    for case in Case::all() {
+        if effort.wants(&case.part()) {
+            reports.push(over_http(effort, machine, &case).await?);
+        }
+    }
+    if effort.wants(UNTIL_ORDERED) {
+        reports.push(until_ordered(effort, machine).await?);
+    }
     Ok(reports)
+}
+
+fn gate_part(outcome: Outcome) -> String {
+    format!("reserve.gate.{}", outcome.name())
 }
 
 /// How every buyer of a round ends.
@@ -150,7 +166,7 @@ async fn in_process(effort: &Effort, machine: &Machine, outcome: Outcome) -> Res
     drop(gate);
     shop.close().await?;
     let median = crate::bench::interleave::median(&figures);
-    let mut report = Report::new(&format!("reserve.gate.{}", outcome.name()), median, machine)
+    let mut report = Report::new(&gate_part(outcome), median, machine)
         .with_parameter("tasks", TASKS)
         .with_parameter("requests", effort.count)
         .with_parameter("rounds", effort.rounds.get())
@@ -230,6 +246,23 @@ struct Case {
     roles: Roles,
     outcome: Outcome,
     connections: usize,
+}
+
+impl Case {
+    fn all() -> Vec<Self> {
+        let mut cases = Vec::new();
+        for roles in [Roles::All, Roles::ApiAlone] {
+            for outcome in Outcome::ALL {
+                cases.extend(CONNECTIONS.map(|connections| Self { roles, outcome, connections }));
+            }
+        }
+        cases
+    }
+
+    fn part(&self) -> String {
+        let Self { roles, outcome, connections } = self;
+        format!("reserve.http.{}.{}.{connections}", outcome.name(), roles.name())
+    }
 }
 
 async fn over_http(effort: &Effort, machine: &Machine, case: &Case) -> Result<Report, Failure> {

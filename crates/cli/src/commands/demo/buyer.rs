@@ -4,7 +4,7 @@
 //! for this situation or a contradiction. Deliberately absent: looking at the server's stock; a buyer knows only what
 //! it was told.
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::plan::Habit;
 use super::tally::{Receipt, Tally};
@@ -212,8 +212,8 @@ impl Buyer<'_, '_> {
 
 /// Status and code, or the body where it has none.
 pub(crate) fn short(answer: &Answer) -> String {
-    match &answer.body["code"] {
-        Value::String(code) => format!("{} {code}", answer.status),
-        _ => format!("{} {}", answer.status, answer.body),
+    match answer.body["code"].as_str() {
+        Some(code) => format!("{} {code}", answer.status),
+        None => format!("{} {}", answer.status, answer.body),
     }
 }

@@ -77,7 +77,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         .build()
         .map_err(|cause| Failure::other("starting the runtime", cause))?;
     let mut folder = Folder::new()?;
-    let report = runtime.block_on(until_told_to_stop(show(&plan, seed, &folder)));
+    let shown = runtime.block_on(until_told_to_stop(show(&plan, seed, &folder)))?;
+    let Some(report) = shown else { return Err(Failure::Other("told to stop".to_owned())) };
     let is_good = report.as_ref().is_ok_and(|report| report.holds);
     if arguments.keep || !is_good {
         folder.keep();
@@ -91,22 +92,37 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     if report.holds { Ok(()) } else { Err(Failure::Reported) }
 }
 
-/// Ends early, with all that has to be tidied up, where a signal comes.
+/// Ends early, with nothing to show and all tidied up, where a signal comes.
+///
+/// # Errors
+/// When signals cannot be caught.
 async fn until_told_to_stop(
     showing: impl Future<Output = Result<Report, Failure>>,
-) -> Result<Report, Failure> {
+) -> Result<Option<Result<Report, Failure>>, Failure> {
     let catch = |kind| signal(kind).map_err(|cause| Failure::other("catching signals", cause));
     let (mut terminate, mut interrupt) = (catch(SignalKind::terminate())?, catch(SignalKind::interrupt())?);
     tokio::select! {
-        report = showing => report,
-        _ = terminate.recv() => Err(Failure::Other("told to stop".to_owned())),
-        _ = interrupt.recv() => Err(Failure::Other("interrupted".to_owned())),
+        report = showing => Ok(Some(report)),
+        _ = terminate.recv() => Ok(None),
+        _ = interrupt.recv() => Ok(None),
     }
 }
 
+/// Carries the demonstration through; where it ends badly, the server's last words are told.
 async fn show(plan: &Plan, seed: u64, folder: &Folder) -> Result<Report, Failure> {
-    let (tally, losses, progress) = (Tally::default(), Losses::default(), progress_bar(plan.buyers.len()));
     let mut server = Server::new(folder.path());
+    let report = carry_through(plan, seed, &mut server).await;
+    let is_good = report.as_ref().is_ok_and(|report| report.holds);
+    if !is_good {
+        for line in server.log() {
+            output::note(&format!("server: {line}"));
+        }
+    }
+    report
+}
+
+async fn carry_through(plan: &Plan, seed: u64, server: &mut Server) -> Result<Report, Failure> {
+    let (tally, losses, progress) = (Tally::default(), Losses::default(), progress_bar(plan.buyers.len()));
     server.start().await?;
     let started = Instant::now();
     let units = u32::try_from(plan.stock).unwrap_or(u32::MAX);
@@ -119,7 +135,7 @@ async fn show(plan: &Plan, seed: u64, folder: &Folder) -> Result<Report, Failure
         progress: &progress,
     };
     sale.open().await?;
-    let kills = sale.run(&mut server).await?;
+    let kills = sale.run(server).await?;
     let late = sale.sell_again().await?;
     sale.come_too_late().await?;
     progress.set_message("coming to rest");

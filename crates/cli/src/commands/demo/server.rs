@@ -86,8 +86,8 @@ impl Server {
                 self.address.send_replace(Some(address));
                 Ok(())
             }
-            Ok(None) => Err(self.failed("the server ended before it was ready")),
-            Err(_) => Err(self.failed("the server was not ready in time")),
+            Ok(None) => Err(failed("the server ended before it was ready")),
+            Err(_) => Err(failed("the server was not ready in time")),
         }
     }
 
@@ -98,7 +98,7 @@ impl Server {
     pub(crate) async fn kill(&mut self) -> Result<(), Failure> {
         let Some(mut child) = self.child.take() else { return Ok(()) };
         if let Ok(Some(status)) = child.try_wait() {
-            return Err(self.failed(&format!("the server had ended by itself ({status})")));
+            return Err(failed(&format!("the server had ended by itself ({status})")));
         }
         child.start_kill().map_err(|cause| Failure::other("killing the server", cause))?;
         self.address.send_replace(None);
@@ -113,13 +113,13 @@ impl Server {
     pub(crate) async fn stop(&mut self) -> Result<(), Failure> {
         let Some(mut child) = self.child.take() else { return Ok(()) };
         let pid = child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
-        let pid = pid.ok_or_else(|| self.failed("the server had ended by itself"))?;
+        let pid = pid.ok_or_else(|| failed("the server had ended by itself"))?;
         kill_process(pid, Signal::TERM).map_err(|cause| Failure::other("stopping the server", cause))?;
         match timeout(DRAIN_TIME, child.wait()).await {
             Ok(Ok(status)) if status.success() => Ok(()),
-            Ok(Ok(status)) => Err(self.failed(&format!("the server drained badly ({status})"))),
+            Ok(Ok(status)) => Err(failed(&format!("the server drained badly ({status})"))),
             Ok(Err(cause)) => Err(Failure::other("waiting for the server", cause)),
-            Err(_) => Err(self.failed("the server did not drain in time")),
+            Err(_) => Err(failed("the server did not drain in time")),
         }
     }
 
@@ -127,15 +127,10 @@ impl Server {
     pub(crate) fn log(&self) -> Vec<String> {
         self.log.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
     }
+}
 
-    fn failed(&self, what: &str) -> Failure {
-        let log = self.log();
-        if log.is_empty() {
-            Failure::Other(what.to_owned())
-        } else {
-            Failure::Other(format!("{what}:\n{}", log.join("\n")))
-        }
-    }
+fn failed(what: &str) -> Failure {
+    Failure::Other(what.to_owned())
 }
 
 async fn ready(lines: &mut Lines<BufReader<ChildStderr>>, log: &Log) -> Option<SocketAddr> {

@@ -21,33 +21,33 @@ use crate::block_on::block_on;
 use crate::clock::ManualClock;
 
 /// When every case begins: 2026-01-01T00:00:00Z.
-pub(super) const START: Timestamp = Timestamp(1_767_225_600_000);
+pub(in crate::conformance) const START: Timestamp = Timestamp(1_767_225_600_000);
 /// An ordinary lease.
-pub(super) const LEASE: Millis = Millis(30_000);
+pub(in crate::conformance) const LEASE: Millis = Millis(30_000);
 
 /// A store under test and its clock.
 pub(crate) struct Ground {
-    pub(super) clock: Arc<ManualClock>,
-    pub(super) store: Arc<dyn Store>,
+    pub(in crate::conformance) clock: Arc<ManualClock>,
+    pub(in crate::conformance) store: Arc<dyn Store>,
 }
 
 impl Ground {
-    pub(super) fn new(clock: Arc<ManualClock>, store: Arc<dyn Store>) -> Self {
+    pub(in crate::conformance) fn new(clock: Arc<ManualClock>, store: Arc<dyn Store>) -> Self {
         Self { clock, store }
     }
 
     /// Writes a set without looking at anything.
-    pub(super) fn write(&self, changes: ChangeSet) -> Result<(), Error> {
+    pub(in crate::conformance) fn write(&self, changes: ChangeSet) -> Result<(), Error> {
         self.decide(Need::default(), move |_| Ok(changes.clone()))
     }
 
     /// Writes a set that must go through.
-    pub(super) fn must(&self, changes: ChangeSet) {
+    pub(in crate::conformance) fn must(&self, changes: ChangeSet) {
         self.write(changes).expect("this set breaks no guard");
     }
 
     /// Runs a decision.
-    pub(super) fn decide(
+    pub(in crate::conformance) fn decide(
         &self,
         need: Need,
         decide: impl Fn(&mut Facts) -> Result<ChangeSet, Error> + Send + Sync + 'static,
@@ -56,31 +56,31 @@ impl Ground {
     }
 
     /// Checks that a set is refused with this code.
-    pub(super) fn refuses(&self, changes: ChangeSet, code: Code) {
+    pub(in crate::conformance) fn refuses(&self, changes: ChangeSet, code: Code) {
         let error = self.write(changes).expect_err("this set must be refused");
         assert_eq!(error.code(), code, "{error}");
     }
 
-    pub(super) fn view(&self, need: Need) -> Facts {
+    pub(in crate::conformance) fn view(&self, need: Need) -> Facts {
         block_on(self.store.view(need)).expect("views answer")
     }
 
-    pub(super) fn purchase(&self, id: PurchaseId) -> Option<Purchase> {
+    pub(in crate::conformance) fn purchase(&self, id: PurchaseId) -> Option<Purchase> {
         self.view(Need { purchases: vec![id], ..Need::default() }).purchases.remove(&id)
     }
 
-    pub(super) fn sku(&self, key: &SkuKey) -> Sku {
+    pub(in crate::conformance) fn sku(&self, key: &SkuKey) -> Sku {
         let mut facts = self.view(Need { skus: vec![key.clone()], ..Need::default() });
         facts.skus.remove(key).expect("the SKU is there")
     }
 
-    pub(super) fn bucket(&self, key: &SkuKey) -> Bucket {
+    pub(in crate::conformance) fn bucket(&self, key: &SkuKey) -> Bucket {
         let mut facts = self.view(Need { buckets: vec![key.clone()], ..Need::default() });
         facts.buckets.remove(key).expect("the bucket is there")
     }
 
     /// An activity with one SKU, its bucket and this much stock.
-    pub(super) fn sale(&self, stock: i64) -> SkuKey {
+    pub(in crate::conformance) fn sale(&self, stock: i64) -> SkuKey {
         let sku = sku("sale", "sku", stock);
         let key = sku.key.clone();
         self.must(ChangeSet {
@@ -92,52 +92,57 @@ impl Ground {
         key
     }
 
-    pub(super) fn put(&self, lane: &Lane, member: &str, due_at: Timestamp) {
+    pub(in crate::conformance) fn put(&self, lane: &Lane, member: &str, due_at: Timestamp) {
         self.must(due(vec![put(lane, member, due_at)]));
     }
 
-    pub(super) fn claim(&self, lane: &Lane, limit: u32) -> Vec<Claimed> {
+    pub(in crate::conformance) fn claim(&self, lane: &Lane, limit: u32) -> Vec<Claimed> {
         self.claim_as(lane, limit, Sequence::ByDue)
     }
 
-    pub(super) fn claim_as(&self, lane: &Lane, limit: u32, sequence: Sequence) -> Vec<Claimed> {
+    pub(in crate::conformance) fn claim_as(
+        &self,
+        lane: &Lane,
+        limit: u32,
+        sequence: Sequence,
+    ) -> Vec<Claimed> {
         let request = ClaimRequest { lane: lane.clone(), limit, lease: LEASE, sequence };
         block_on(self.store.claim_due(request)).expect("claims answer")
     }
 
     /// Claims the one member that is due.
-    pub(super) fn claim_one(&self, lane: &Lane) -> Claimed {
+    pub(in crate::conformance) fn claim_one(&self, lane: &Lane) -> Claimed {
         let mut claimed = self.claim(lane, 10);
         assert_eq!(claimed.len(), 1, "one member of {lane} is due");
         claimed.remove(0)
     }
 
-    pub(super) fn next_due(&self, lane: &Lane) -> Option<Timestamp> {
+    pub(in crate::conformance) fn next_due(&self, lane: &Lane) -> Option<Timestamp> {
         block_on(self.store.next_due(lane.clone())).expect("next_due answers")
     }
 }
 
-pub(super) fn lane(name: &str) -> Lane {
+pub(in crate::conformance) fn lane(name: &str) -> Lane {
     Lane::new(name)
 }
 
-pub(super) fn due(changes: Vec<DueChange>) -> ChangeSet {
+pub(in crate::conformance) fn due(changes: Vec<DueChange>) -> ChangeSet {
     ChangeSet { due: changes, ..ChangeSet::default() }
 }
 
-pub(super) fn put(lane: &Lane, member: &str, due_at: Timestamp) -> DueChange {
+pub(in crate::conformance) fn put(lane: &Lane, member: &str, due_at: Timestamp) -> DueChange {
     DueChange::Put { lane: lane.clone(), member: Arc::from(member), due_at, body: member.as_bytes().to_vec() }
 }
 
-pub(super) fn retry(held: &Held, due_at: Timestamp) -> ChangeSet {
+pub(in crate::conformance) fn retry(held: &Held, due_at: Timestamp) -> ChangeSet {
     due(vec![DueChange::Retry { held: held.clone(), due_at, body: None, charge: Charge::Keep }])
 }
 
-pub(super) fn names(claimed: &[Claimed]) -> Vec<&str> {
+pub(in crate::conformance) fn names(claimed: &[Claimed]) -> Vec<&str> {
     claimed.iter().map(|claim| &*claim.held.member).collect()
 }
 
-pub(super) fn activity(id: &str) -> Activity {
+pub(in crate::conformance) fn activity(id: &str) -> Activity {
     Activity {
         id: ActivityId::trusted(id),
         name: Arc::from("A sale"),
@@ -152,40 +157,41 @@ pub(super) fn activity(id: &str) -> Activity {
     }
 }
 
-pub(super) fn key(activity: &str, sku: &str) -> SkuKey {
+pub(in crate::conformance) fn key(activity: &str, sku: &str) -> SkuKey {
     SkuKey { activity: ActivityId::trusted(activity), sku: SkuId::trusted(sku) }
 }
 
-pub(super) fn sku(activity: &str, name: &str, stock: i64) -> Sku {
+pub(in crate::conformance) fn sku(activity: &str, name: &str, stock: i64) -> Sku {
     Sku {
         key: key(activity, name),
         price: cny(1999),
         per_user_limit: 2,
         buckets: 1,
+        opening: stock,
         stock: Stock::full(stock),
         adjustments: 0,
         revision: 0,
     }
 }
 
-pub(super) fn cny(amount: i64) -> Money {
+pub(in crate::conformance) fn cny(amount: i64) -> Money {
     Money::new(amount, Currency::CNY).expect("within the limit")
 }
 
 /// A purchase id from a number.
-pub(super) fn id(number: u64) -> PurchaseId {
+pub(in crate::conformance) fn id(number: u64) -> PurchaseId {
     let mut digest = [0_u8; 16];
     digest[..8].copy_from_slice(&number.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes());
     digest[10..].copy_from_slice(&number.to_be_bytes()[2..]);
     PurchaseId::from_digest(digest, 1)
 }
 
-pub(super) fn user(name: &str) -> UserId {
+pub(in crate::conformance) fn user(name: &str) -> UserId {
     UserId::trusted(name)
 }
 
 /// A reservation that only admission knows.
-pub(super) fn reserved(number: u64, buyer: &str, key: &SkuKey) -> Purchase {
+pub(in crate::conformance) fn reserved(number: u64, buyer: &str, key: &SkuKey) -> Purchase {
     let line = Line { key: key.clone(), quantity: 1, place: -1, unit_price: None };
     Purchase {
         id: id(number),
@@ -208,7 +214,7 @@ pub(super) fn reserved(number: u64, buyer: &str, key: &SkuKey) -> Purchase {
 }
 
 /// A direct order that holds the given place.
-pub(super) fn ordered(number: u64, buyer: &str, key: &SkuKey, place: i64) -> Purchase {
+pub(in crate::conformance) fn ordered(number: u64, buyer: &str, key: &SkuKey, place: i64) -> Purchase {
     let mut purchase = reserved(number, buyer, key);
     purchase.route = Route::Direct;
     purchase.admission = Admission::Absent;
@@ -218,7 +224,7 @@ pub(super) fn ordered(number: u64, buyer: &str, key: &SkuKey, place: i64) -> Pur
     purchase
 }
 
-pub(super) fn order(status: OrderStatus) -> Order {
+pub(in crate::conformance) fn order(status: OrderStatus) -> Order {
     let cancelled = status == OrderStatus::Cancelled;
     let paid = matches!(status, OrderStatus::Paid | OrderStatus::Refunding | OrderStatus::Refunded);
     Order {
@@ -235,12 +241,12 @@ pub(super) fn order(status: OrderStatus) -> Order {
     }
 }
 
-pub(super) fn inbox(result: InboxResult) -> Inbox {
+pub(in crate::conformance) fn inbox(result: InboxResult) -> Inbox {
     Inbox { payload_hash: [0xa5; 32], result }
 }
 
 /// The move that makes the order of a reservation.
-pub(super) fn create_order(purchase: &Purchase, place: i64) -> PurchaseMove {
+pub(in crate::conformance) fn create_order(purchase: &Purchase, place: i64) -> PurchaseMove {
     let step = Step::CreateOrder {
         reservation: Status::OrderCreated,
         inbox: inbox(InboxResult::OrderCreated),
@@ -251,12 +257,12 @@ pub(super) fn create_order(purchase: &Purchase, place: i64) -> PurchaseMove {
     step_of(purchase, step)
 }
 
-pub(super) fn step_of(purchase: &Purchase, step: Step) -> PurchaseMove {
+pub(in crate::conformance) fn step_of(purchase: &Purchase, step: Step) -> PurchaseMove {
     let Purchase { id, handle, revision, .. } = *purchase;
     PurchaseMove { id, handle, revision, at: START.plus(Millis(77)), step }
 }
 
-pub(super) fn task(purchase: PurchaseId) -> CompensationTask {
+pub(in crate::conformance) fn task(purchase: PurchaseId) -> CompensationTask {
     CompensationTask {
         purchase,
         status: Compensation::Pending,
@@ -268,11 +274,15 @@ pub(super) fn task(purchase: PurchaseId) -> CompensationTask {
     }
 }
 
-pub(super) fn stock_move(sku: &Sku, stock: Stock) -> StockMove {
+pub(in crate::conformance) fn stock_move(sku: &Sku, stock: Stock) -> StockMove {
     StockMove { key: sku.key.clone(), revision: sku.revision, stock, adjustments: sku.adjustments }
 }
 
-pub(super) fn transition(purchase: PurchaseId, cause: &'static str, to: &'static str) -> Transition {
+pub(in crate::conformance) fn transition(
+    purchase: PurchaseId,
+    cause: &'static str,
+    to: &'static str,
+) -> Transition {
     Transition {
         purchase,
         at: START,

@@ -9,7 +9,6 @@
 //! Each case gets a fresh store whose time is the given clock. Deliberately absent: a runtime — answers are
 //! awaited on the calling thread.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use onceward_domain::ports::store::Store;
@@ -19,7 +18,7 @@ use ground::{Ground, START};
 
 mod claims;
 mod facts;
-mod ground;
+pub(super) mod ground;
 mod lanes;
 mod lists;
 mod settles;
@@ -78,10 +77,6 @@ pub fn cases() -> Vec<Case> {
 /// # Panics
 /// Where a case fails.
 pub fn run_all(make: MakeStore<'_>) {
-    let failed: Vec<&str> = cases()
-        .iter()
-        .filter(|case| catch_unwind(AssertUnwindSafe(|| case.run(make))).is_err())
-        .map(|case| case.name)
-        .collect();
-    assert!(failed.is_empty(), "the store breaks {} promises: {failed:#?}", failed.len());
+    let all = cases();
+    super::run_named("store", all.iter().map(|case| (case.name, move || case.run(make))));
 }

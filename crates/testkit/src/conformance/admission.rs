@@ -1,0 +1,370 @@
+//! What every gate promises: one atomic step per reservation, counters that always add up, sends and compensations
+//! that survive a crash.
+//!
+//! The sale is written to the store of record first; a gate elsewhere learns of it from `make`. Invariant checked in
+//! every case: `initial = available + open_reserved + committed`. Read next: [`onceward_domain::ports::admission`].
+
+use std::sync::Arc;
+
+use onceward_domain::catalogue::Bucket;
+use onceward_domain::changes::{ChangeSet, Step};
+use onceward_domain::event::Event;
+use onceward_domain::id::{IdKind, PurchaseId, RequestId, SkuKey, UserId};
+use onceward_domain::machine::reservation::Reservation as Status;
+use onceward_domain::machine::transport::Transport;
+use onceward_domain::ports::admission::{
+    Admission, Compensate, CompensateCode, Projected, Reserve, ReserveAnswer, SendClaim, SendSettlement,
+};
+use onceward_domain::ports::store::Store;
+use onceward_domain::purchase::{Line, Purchase, Reason};
+use onceward_domain::time::Millis;
+
+use super::store::ground::{Ground as Base, LEASE, START, create_order, id, reserved, step_of, task};
+use crate::block_on::block_on;
+use crate::clock::ManualClock;
+
+/// Makes a fresh, empty store and the gate in front of it; both take their time from the clock.
+pub type MakeAdmission<'a> = &'a dyn Fn(Arc<ManualClock>) -> (Arc<dyn Store>, Arc<dyn Admission>);
+
+type Case = (&'static str, fn(&Ground));
+
+const CASES: &[Case] = &[
+    ("fs_01_a_reservation_moves_units_and_is_found", reserves),
+    ("fs_02_a_repeat_hears_of_the_first_reservation", repeats),
+    ("fs_02_another_body_is_refused_and_changes_nothing", other_body),
+    ("fs_12_c_11_a_known_request_is_recognised_before_stock_and_hours", known_first),
+    ("c_82_the_sale_is_open_from_its_start_to_just_before_its_end", opening_hours),
+    ("fs_19_the_limit_counts_units", limits),
+    ("fs_01_a_batch_is_answered_as_if_they_had_come_one_by_one", batches),
+    ("fs_01_what_is_not_on_sale_is_unknown", unknown),
+    ("fs_05_a_message_is_claimed_under_a_lease_until_it_is_settled", sends),
+    ("fs_05_an_unsent_message_waits_and_comes_again_the_same", sends_again),
+    ("fs_15_a_deadline_is_claimed_when_it_has_come", overdue),
+    ("fs_12_a_compensation_gives_units_back_once", compensates),
+    ("fs_12_nothing_is_given_back_blindly", compensates_nothing),
+    ("fs_13_a_projection_is_applied_once", projects),
+    ("fs_13_adjustments_are_applied_in_their_order", adjusts),
+];
+
+/// Runs every case, each on a fresh gate, and panics at the end with the names of those that failed.
+///
+/// # Panics
+/// Where a case fails.
+pub fn run_all(make: MakeAdmission<'_>) {
+    let run = |case: fn(&Ground)| {
+        let clock = Arc::new(ManualClock::new(START));
+        let (store, gate) = make(Arc::clone(&clock));
+        let base = Base::new(Arc::clone(&clock), store);
+        let key = base.sale(3);
+        let ground = Ground { clock, base, gate, key };
+        case(&ground);
+        ground.counters();
+    };
+    super::run_named("gate", CASES.iter().map(|(name, case)| (*name, move || run(*case))));
+}
+
+/// A gate with three units on sale, two per buyer.
+struct Ground {
+    clock: Arc<ManualClock>,
+    base: Base,
+    gate: Arc<dyn Admission>,
+    key: SkuKey,
+}
+
+/// A buyer's command; number and user make the request.
+fn command(key: &SkuKey, number: u64, user: &str, quantity: u32) -> Reserve {
+    let request = RequestId::trusted(&format!("request-{number}"));
+    Reserve { purchase: id(number), key: key.clone(), user: UserId::trusted(user), request, quantity }
+}
+
+impl Ground {
+    fn reserve(&self, number: u64, user: &str, quantity: u32) -> ReserveAnswer {
+        let commands = vec![command(&self.key, number, user, quantity)];
+        block_on(self.gate.reserve(commands)).expect("the gate answers").remove(0)
+    }
+
+    fn must(&self, number: u64, user: &str, quantity: u32) -> PurchaseId {
+        let reservation = id(number).reservation();
+        assert_eq!(self.reserve(number, user, quantity), ReserveAnswer::Queued { reservation });
+        id(number)
+    }
+
+    /// Available, open reserved and committed, which must add up.
+    fn counters(&self) -> (i64, i64, i64) {
+        let bucket = block_on(self.gate.counters(self.key.clone())).expect("the gate answers");
+        let Bucket { initial, available, open_reserved, committed, .. } = bucket.expect("it is on sale");
+        assert_eq!(initial, available + open_reserved + committed);
+        (available, open_reserved, committed)
+    }
+
+    fn claim(&self) -> Vec<SendClaim> {
+        block_on(self.gate.claim_send(10, LEASE)).expect("the gate answers")
+    }
+
+    fn settle(&self, settlement: SendSettlement) -> u32 {
+        block_on(self.gate.settle_send(vec![settlement])).expect("the gate answers")
+    }
+
+    fn transport(&self, purchase: PurchaseId) -> Transport {
+        let view = block_on(self.gate.find(purchase)).expect("the gate answers");
+        view.expect("it was reserved").transport
+    }
+
+    fn compensate(&self, purchase: PurchaseId) -> CompensateCode {
+        let compensation = purchase.compensation();
+        let command = Compensate { purchase, key: self.key.clone(), compensation };
+        block_on(self.gate.compensate(vec![command])).expect("the gate answers").remove(0)
+    }
+
+    fn project(&self, event: Event) -> Projected {
+        block_on(self.gate.project(vec![event])).expect("the gate answers").remove(0)
+    }
+
+    /// The reservation as the store of record keeps it, written there first where the gate lives elsewhere.
+    fn recorded(&self, number: u64, user: &str) -> Purchase {
+        if self.base.purchase(id(number)).is_none() {
+            let new_purchases = vec![reserved(number, user, &self.key)];
+            self.base.must(ChangeSet { new_purchases, ..ChangeSet::default() });
+        }
+        self.base.purchase(id(number)).expect("it is there")
+    }
+
+    /// A durable, authorized rejection, as the compensator needs it.
+    fn reject(&self, number: u64, user: &str) {
+        let purchase = self.recorded(number, user);
+        let reason = Some(Reason::StockShort);
+        let place = purchase.lines[0].place;
+        let step = Step::Reservation { to: Status::Compensating, reason, inbox: None, place };
+        self.base.must(ChangeSet {
+            purchases: vec![step_of(&purchase, step)],
+            new_compensations: vec![task(purchase.id)],
+            ..ChangeSet::default()
+        });
+    }
+
+    /// An order in the store of record.
+    fn order(&self, number: u64, user: &str) -> Purchase {
+        let purchase = self.recorded(number, user);
+        let changed = create_order(&purchase, purchase.lines[0].place);
+        self.base.must(ChangeSet { purchases: vec![changed], ..ChangeSet::default() });
+        self.base.purchase(purchase.id).expect("it is there")
+    }
+}
+
+fn created(purchase: &Purchase) -> Event {
+    Event::order_created(purchase.id, purchase.user.clone(), purchase.lines.clone(), START)
+}
+
+fn cancelled(purchase: &Purchase) -> Event {
+    Event::order_cancelled(purchase.id, purchase.user.clone(), purchase.lines.clone(), START)
+}
+
+fn reserves(ground: &Ground) {
+    let purchase = ground.must(1, "u", 2);
+    assert_eq!(ground.counters(), (1, 2, 0));
+    let view = block_on(ground.gate.find(purchase)).expect("the gate answers").expect("it was reserved");
+    assert_eq!(view.transport, Transport::Pending);
+    assert_eq!(view.purchase.reservation_status(), Status::Reserved);
+    assert_eq!((view.purchase.reserved_at, view.purchase.lines[0].quantity), (START, 2));
+    assert_eq!(view.purchase.business_deadline, START.plus(Millis(120_000)));
+    assert_eq!(block_on(ground.gate.find(id(9))).expect("the gate answers"), None);
+}
+
+fn repeats(ground: &Ground) {
+    let reservation = ground.must(1, "u", 1).reservation();
+    let repeat = ReserveAnswer::Repeat { reservation, status: Status::Reserved };
+    for _ in 0..3 {
+        assert_eq!(ground.reserve(1, "u", 1), repeat);
+    }
+    let twice = vec![command(&ground.key, 2, "v", 1), command(&ground.key, 2, "v", 1)];
+    let answers = block_on(ground.gate.reserve(twice)).expect("the gate answers");
+    let reservation = id(2).reservation();
+    let expected = [
+        ReserveAnswer::Queued { reservation },
+        ReserveAnswer::Repeat { reservation, status: Status::Reserved },
+    ];
+    assert_eq!(answers, expected);
+    assert_eq!(ground.counters(), (1, 2, 0));
+}
+
+fn other_body(ground: &Ground) {
+    ground.must(1, "u", 1);
+    assert_eq!(ground.reserve(1, "u", 2), ReserveAnswer::RequestConflict);
+    assert_eq!(ground.counters(), (2, 1, 0));
+    ground.must(2, "v", 1);
+}
+
+fn known_first(ground: &Ground) {
+    let winner = ground.must(1, "u", 2);
+    ground.must(2, "v", 1);
+    assert_eq!(ground.reserve(3, "w", 1), ReserveAnswer::SoldOut);
+    let repeat = ReserveAnswer::Repeat { reservation: winner.reservation(), status: Status::Reserved };
+    assert_eq!(ground.reserve(1, "u", 2), repeat);
+    ground.clock.advance(Millis(100_000_000));
+    assert_eq!(ground.reserve(1, "u", 2), repeat);
+    assert_eq!(ground.reserve(4, "w", 1), ReserveAnswer::NotOpen);
+}
+
+fn opening_hours(ground: &Ground) {
+    let end = START.plus(Millis(3_600_000));
+    ground.clock.set(START.minus(Millis(1)));
+    assert_eq!(ground.reserve(1, "u", 1), ReserveAnswer::NotOpen);
+    ground.clock.set(START);
+    ground.must(2, "v", 1);
+    ground.clock.set(end.minus(Millis(1)));
+    ground.must(3, "w", 1);
+    for moment in [end, end.plus(Millis(1))] {
+        ground.clock.set(moment);
+        assert_eq!(ground.reserve(4, "x", 1), ReserveAnswer::NotOpen);
+    }
+    assert_eq!(ground.counters(), (1, 2, 0));
+}
+
+fn limits(ground: &Ground) {
+    assert!(matches!(ground.reserve(1, "u", 3), ReserveAnswer::LimitReached { .. }));
+    ground.must(2, "u", 1);
+    assert!(matches!(ground.reserve(3, "u", 2), ReserveAnswer::LimitReached { .. }));
+    ground.must(4, "u", 1);
+    assert!(matches!(ground.reserve(5, "u", 1), ReserveAnswer::LimitReached { .. }));
+    ground.must(6, "v", 1);
+    assert_eq!(ground.counters(), (0, 3, 0));
+}
+
+fn batches(ground: &Ground) {
+    let commands = (1..=5).map(|number| command(&ground.key, number, &format!("u{number}"), 1)).collect();
+    let answers = block_on(ground.gate.reserve(commands)).expect("the gate answers");
+    let queued = (1..=3).map(|number| ReserveAnswer::Queued { reservation: id(number).reservation() });
+    let expected: Vec<_> = queued.chain([ReserveAnswer::SoldOut, ReserveAnswer::SoldOut]).collect();
+    assert_eq!(answers, expected);
+    assert_eq!(ground.counters(), (0, 3, 0));
+    let sent: usize = ground.claim().iter().map(|claim| claim.messages.len()).sum();
+    assert_eq!(sent, 3, "each admitted buyer has a message to send");
+    assert_eq!(block_on(ground.gate.reserve(Vec::new())).expect("the gate answers"), []);
+}
+
+fn unknown(ground: &Ground) {
+    let elsewhere = super::store::ground::key("sale", "nothing");
+    let commands = vec![command(&elsewhere, 1, "u", 1)];
+    assert_eq!(block_on(ground.gate.reserve(commands)).expect("the gate answers"), [ReserveAnswer::Unknown]);
+    assert_eq!(block_on(ground.gate.counters(elsewhere)).expect("the gate answers"), None);
+}
+
+fn sends(ground: &Ground) {
+    let purchase = ground.must(1, "u", 2);
+    let next = block_on(ground.gate.next_send()).expect("the gate answers");
+    assert!(next.is_some_and(|next| next <= START));
+    let claim = ground.claim().remove(0);
+    let message = &claim.messages[0];
+    assert_eq!((message.purchase, message.quantity, message.reserved_at), (purchase, 2, START));
+    assert_eq!((claim.attempts, claim.oldest), (1, START));
+    assert_eq!(ground.transport(purchase), Transport::Publishing);
+    assert!(ground.claim().is_empty(), "a lease keeps others away");
+    ground.clock.advance(LEASE);
+    let again = ground.claim().remove(0);
+    assert_eq!((again.attempts, &again.messages), (2, &claim.messages));
+    assert_eq!(ground.settle(SendSettlement::Sent(claim.held)), 0, "the lease was lost");
+    assert_eq!(ground.settle(SendSettlement::Sent(again.held)), 1);
+    assert_eq!(ground.transport(purchase), Transport::Published);
+    ground.clock.advance(LEASE);
+    assert!(ground.claim().is_empty());
+    assert_eq!(block_on(ground.gate.next_send()).expect("the gate answers"), None);
+}
+
+fn sends_again(ground: &Ground) {
+    let purchase = ground.must(1, "u", 1);
+    let first = ground.claim().remove(0);
+    let again = SendSettlement::Again { held: first.held, unsent: vec![purchase], wait: Millis(5_000) };
+    assert_eq!(ground.settle(again), 1);
+    assert_eq!(ground.transport(purchase), Transport::Unknown);
+    ground.clock.advance(Millis(4_999));
+    assert!(ground.claim().is_empty());
+    ground.clock.advance(Millis(1));
+    let second = ground.claim().remove(0);
+    assert_eq!((second.attempts, second.messages), (2, first.messages), "the same message under the same id");
+}
+
+fn overdue(ground: &Ground) {
+    let claim = || block_on(ground.gate.claim_overdue(10, LEASE)).expect("the gate answers");
+    let purchase = ground.must(1, "u", 1);
+    ground.clock.set(START.plus(Millis(119_999)));
+    assert!(claim().is_empty());
+    let next = block_on(ground.gate.next_overdue()).expect("the gate answers");
+    assert_eq!(next, Some(START.plus(Millis(120_000))));
+    ground.clock.advance(Millis(1));
+    let claims = claim();
+    assert_eq!(claims[0].reservations[0].purchase, purchase);
+    assert!(claim().is_empty());
+    ground.clock.advance(LEASE);
+    let again = claim();
+    assert_eq!(again.len(), 1, "a claim that died comes again");
+    let settle = |claims| block_on(ground.gate.settle_overdue(claims)).expect("the gate answers");
+    assert_eq!(settle(claims), 0, "the lease was lost");
+    assert_eq!(settle(again), 1);
+    ground.clock.advance(LEASE);
+    assert!(claim().is_empty());
+    assert_eq!(ground.counters(), (2, 1, 0), "a deadline alone gives nothing back (DR-03)");
+}
+
+fn compensates(ground: &Ground) {
+    let purchase = ground.must(1, "u", 2);
+    ground.reject(1, "u");
+    assert_eq!(ground.compensate(purchase), CompensateCode::Applied);
+    assert_eq!(ground.counters(), (3, 0, 0));
+    for _ in 0..3 {
+        assert_eq!(ground.compensate(purchase), CompensateCode::AlreadyApplied);
+    }
+    assert_eq!(ground.counters(), (3, 0, 0));
+    ground.must(2, "u", 2);
+}
+
+fn compensates_nothing(ground: &Ground) {
+    assert_eq!(ground.compensate(id(9)), CompensateCode::Missing);
+    let purchase = ground.must(1, "u", 1);
+    let order = ground.order(1, "u");
+    assert_eq!(ground.project(created(&order)), Projected::Applied);
+    assert_eq!(ground.compensate(purchase), CompensateCode::OrderExists);
+    assert_eq!(ground.project(cancelled(&order)), Projected::Applied);
+    assert_eq!(ground.compensate(purchase), CompensateCode::WrongState);
+    assert_eq!(ground.counters(), (3, 0, 0));
+}
+
+fn projects(ground: &Ground) {
+    ground.must(1, "u", 2);
+    let order = ground.order(1, "u");
+    assert_eq!(ground.project(created(&order)), Projected::Applied);
+    assert_eq!(ground.counters(), (1, 0, 2));
+    assert_eq!(ground.project(created(&order)), Projected::Nothing);
+    assert_eq!(ground.counters(), (1, 0, 2));
+    assert_eq!(ground.project(cancelled(&order)), Projected::Applied);
+    for event in [cancelled(&order), created(&order)] {
+        assert_eq!(ground.project(event), Projected::Nothing);
+    }
+    assert_eq!(ground.counters(), (3, 0, 0));
+    let rejected = Event::rejected(id(1), order.user.clone(), Reason::StockShort, START);
+    assert_eq!(ground.project(rejected), Projected::Nothing);
+
+    // A cancellation that overtakes the creation ends alike.
+    ground.must(2, "v", 1);
+    let order = ground.order(2, "v");
+    assert_eq!(ground.project(cancelled(&order)), Projected::Applied);
+    assert_eq!(ground.project(created(&order)), Projected::Nothing);
+    assert_eq!(ground.counters(), (3, 0, 0));
+}
+
+fn adjusts(ground: &Ground) {
+    use onceward_domain::event::Fact;
+    let adjusted = |delta, number: u32| {
+        let at = START.plus(Millis(i64::from(number)));
+        let id = id(u64::from(number)).event(IdKind::StockAdjustment);
+        Event { id, at, fact: Fact::StockAdjusted { key: ground.key.clone(), delta, number } }
+    };
+    assert_eq!(ground.project(adjusted(-1, 2)), Projected::TooEarly);
+    assert_eq!(ground.project(adjusted(4, 1)), Projected::Applied);
+    assert_eq!(ground.project(adjusted(4, 1)), Projected::Nothing);
+    assert_eq!(ground.counters(), (7, 0, 0));
+    assert_eq!(ground.project(adjusted(-1, 2)), Projected::Applied);
+    assert_eq!(ground.counters(), (6, 0, 0));
+    let lines = vec![Line { key: ground.key.clone(), quantity: 1, place: 0, unit_price: None }];
+    let stranger = Event::order_created(id(77), UserId::trusted("x"), lines, START);
+    assert_eq!(ground.project(stranger), Projected::Nothing, "no such purchase here");
+}
