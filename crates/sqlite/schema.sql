@@ -38,6 +38,7 @@ CREATE TABLE sku (
     currency INTEGER NOT NULL,
     per_user_limit INTEGER NOT NULL CHECK (per_user_limit >= 0),
     buckets INTEGER NOT NULL CHECK (buckets >= 0),
+    opening INTEGER NOT NULL CHECK (opening >= 0),
     initial INTEGER NOT NULL CHECK (initial >= 0),
     available INTEGER NOT NULL CHECK (available >= 0),
     occupied INTEGER NOT NULL CHECK (occupied >= 0),
