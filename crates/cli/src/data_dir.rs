@@ -98,8 +98,12 @@ fn read_bounded(path: &Path) -> std::io::Result<Vec<u8>> {
 pub(crate) fn write_private(path: &Path, content: &[u8]) -> Result<(), Failure> {
     let fault = |cause: std::io::Error| Failure::file("writing", path, &cause);
     let draft = beside(path, "new");
-    let mut file =
-        OpenOptions::new().create(true).truncate(true).write(true).mode(0o600).open(&draft).map_err(fault)?;
+    // A start that was cut off left its draft, perhaps linked to a file in use: it is unlinked, never written into.
+    match fs::remove_file(&draft) {
+        Err(cause) if cause.kind() != ErrorKind::NotFound => return Err(fault(cause)),
+        Ok(()) | Err(_) => {}
+    }
+    let mut file = OpenOptions::new().create_new(true).write(true).mode(0o600).open(&draft).map_err(fault)?;
     file.write_all(content).and_then(|()| file.sync_all()).map_err(fault)?;
     drop(file);
     // A link, unlike a rename, never replaces what is there.
@@ -136,9 +140,11 @@ mod tests {
         let folder = folder("secret");
         let path = folder.join("secret");
         let first = secret(&path).unwrap();
-        assert_eq!((first.len(), secret(&path).unwrap()), (SECRET_BYTES, first));
+        assert_eq!((first.len(), secret(&path).unwrap()), (SECRET_BYTES, first.clone()));
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        fs::hard_link(&path, beside(&path, "new")).unwrap();
         assert!(write_private(&path, b"another").is_err(), "what is there is never replaced");
+        assert_eq!(secret(&path).unwrap(), first, "also where a start was cut off");
         fs::remove_dir_all(&folder).unwrap();
     }
 
