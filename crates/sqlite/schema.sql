@@ -38,6 +38,7 @@ CREATE TABLE sku (
     currency INTEGER NOT NULL,
     per_user_limit INTEGER NOT NULL CHECK (per_user_limit >= 0),
     buckets INTEGER NOT NULL CHECK (buckets >= 0),
+    opening INTEGER NOT NULL CHECK (opening >= 0),
     initial INTEGER NOT NULL CHECK (initial >= 0),
     available INTEGER NOT NULL CHECK (available >= 0),
     occupied INTEGER NOT NULL CHECK (occupied >= 0),
@@ -69,7 +70,7 @@ CREATE TABLE purchase (
     sku_ref INTEGER REFERENCES sku (sku_ref),
     quantity INTEGER CHECK (quantity > 0),
     place INTEGER,
-    admission INTEGER NOT NULL CHECK (admission BETWEEN 0 AND 4),
+    admission INTEGER NOT NULL CHECK (admission BETWEEN 0 AND 5),
     reservation INTEGER CHECK (reservation BETWEEN 0 AND 6),
     reason INTEGER CHECK (reason BETWEEN 0 AND 2),
     reserved_at INTEGER NOT NULL,
@@ -189,6 +190,58 @@ CREATE INDEX due_by_time ON due (lane, due_at);
 
 CREATE INDEX due_by_arrival ON due (lane);
 
+CREATE TABLE payment (
+    id BLOB PRIMARY KEY CHECK (length(id) = 16),
+    purchase INTEGER NOT NULL REFERENCES purchase (seq),
+    provider TEXT NOT NULL,
+    amount INTEGER NOT NULL CHECK (amount >= 0),
+    currency INTEGER NOT NULL,
+    status INTEGER NOT NULL CHECK (status BETWEEN 0 AND 4),
+    provider_transaction TEXT,
+    created_at INTEGER NOT NULL,
+    updated_at INTEGER NOT NULL,
+    revision INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX payment_by_purchase ON payment (purchase);
+
+CREATE UNIQUE INDEX payment_by_transaction ON payment (provider, provider_transaction)
+WHERE provider_transaction IS NOT NULL;
+
+CREATE TABLE refund (
+    id BLOB PRIMARY KEY CHECK (length(id) = 16),
+    purchase INTEGER NOT NULL REFERENCES purchase (seq),
+    payment BLOB NOT NULL REFERENCES payment (id),
+    amount INTEGER NOT NULL CHECK (amount > 0),
+    currency INTEGER NOT NULL,
+    status INTEGER NOT NULL CHECK (status BETWEEN 0 AND 3),
+    cause INTEGER NOT NULL CHECK (cause BETWEEN 0 AND 2),
+    reason TEXT NOT NULL,
+    created_at INTEGER NOT NULL,
+    updated_at INTEGER NOT NULL,
+    revision INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX refund_by_purchase ON refund (purchase);
+
+CREATE TABLE callback (
+    provider TEXT NOT NULL,
+    event TEXT NOT NULL,
+    payload_hash BLOB NOT NULL CHECK (length(payload_hash) = 32),
+    payload BLOB NOT NULL,
+    received_at INTEGER NOT NULL,
+    PRIMARY KEY (provider, event)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE open_case (
+    seq INTEGER PRIMARY KEY,
+    kind INTEGER NOT NULL CHECK (kind BETWEEN 0 AND 4),
+    subject TEXT NOT NULL,
+    detail TEXT NOT NULL,
+    at INTEGER NOT NULL,
+    UNIQUE (kind, subject)
+) STRICT;
+
 CREATE TRIGGER stock_entry_keeps_rows BEFORE DELETE ON stock_entry
 BEGIN SELECT RAISE(ABORT, 'stock_entry is append-only'); END;
 
@@ -212,6 +265,24 @@ BEGIN SELECT RAISE(ABORT, 'word is append-only'); END;
 
 CREATE TRIGGER word_keeps_values BEFORE UPDATE ON word
 BEGIN SELECT RAISE(ABORT, 'word is append-only'); END;
+
+CREATE TRIGGER payment_keeps_rows BEFORE DELETE ON payment
+BEGIN SELECT RAISE(ABORT, 'payments are never deleted'); END;
+
+CREATE TRIGGER refund_keeps_rows BEFORE DELETE ON refund
+BEGIN SELECT RAISE(ABORT, 'refunds are never deleted'); END;
+
+CREATE TRIGGER callback_keeps_rows BEFORE DELETE ON callback
+BEGIN SELECT RAISE(ABORT, 'callback is append-only'); END;
+
+CREATE TRIGGER callback_keeps_values BEFORE UPDATE ON callback
+BEGIN SELECT RAISE(ABORT, 'callback is append-only'); END;
+
+CREATE TRIGGER open_case_keeps_rows BEFORE DELETE ON open_case
+BEGIN SELECT RAISE(ABORT, 'open_case is append-only'); END;
+
+CREATE TRIGGER open_case_keeps_values BEFORE UPDATE ON open_case
+BEGIN SELECT RAISE(ABORT, 'open_case is append-only'); END;
 
 CREATE VIEW inventory_reservation AS
 SELECT lower(substr(hex(p.id), 1, 8) || '-' || substr(hex(p.id), 9, 4) || '-80' || substr(hex(p.id), 15, 2) || '-' ||
@@ -284,3 +355,12 @@ SELECT lower(substr(hex(p.id), 1, 8) || '-' || substr(hex(p.id), 9, 4) || '-83' 
 FROM compensation_task AS t
 JOIN purchase AS p ON p.seq = t.purchase
 LEFT JOIN state AS named ON named.machine = 'compensation' AND named.code = t.status;
+
+CREATE VIEW payment_record AS
+SELECT lower(hex(m.id)) AS payment_id,
+    lower(substr(hex(p.id), 1, 13) || '1' || substr(hex(p.id), 15)) AS order_id,
+    m.provider, m.provider_transaction AS provider_transaction_id, m.amount, m.currency, named.name AS status,
+    m.created_at, m.updated_at
+FROM payment AS m
+JOIN purchase AS p ON p.seq = m.purchase
+LEFT JOIN state AS named ON named.machine = 'payment' AND named.code = m.status;

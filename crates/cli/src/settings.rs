@@ -6,6 +6,7 @@
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use figment::providers::{Env, Format as _, Serialized, Toml};
 use figment::{Figment, Provider};
@@ -35,6 +36,8 @@ const FROM_ENVIRONMENT: [&str; 9] = [
 ];
 /// Leases outside this range either end before a step does, or keep work waiting for an hour after a crash.
 const LEASE_MS: std::ops::RangeInclusive<i64> = 100..=3_600_000;
+/// Shorter, and no provider is ever heard; longer, and one that is silent holds up everybody behind it.
+const PROVIDER_TIMEOUT_MS: std::ops::RangeInclusive<i64> = 10..=60_000;
 
 /// What a server is started with.
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
@@ -53,6 +56,16 @@ pub(crate) struct Settings {
     deadline_trigger: Option<String>,
     /// Lease of every claim, in milliseconds.
     lease_ms: i64,
+    /// What holds for all payment providers.
+    provider: ProviderSettings,
+}
+
+/// The table `provider` of the settings file.
+#[derive(Clone, Debug, Serialize, Deserialize, PartialEq, Eq)]
+#[serde(deny_unknown_fields)]
+struct ProviderSettings {
+    /// How long a call waits for an answer, in milliseconds.
+    timeout_ms: i64,
 }
 
 /// The values that stand where nobody says anything.
@@ -62,6 +75,7 @@ struct Defaults {
     listen: &'static str,
     role: &'static str,
     lease_ms: i64,
+    provider: ProviderSettings,
 }
 
 const DEFAULTS: Defaults = Defaults {
@@ -71,6 +85,8 @@ const DEFAULTS: Defaults = Defaults {
     // One process has the store, so a lease guards against a stuck step only; after a crash it is the longest that
     // claimed work waits.
     lease_ms: 5_000,
+    // Longer than a provider takes, and well within a lease, so that the worker that waits still has its claim.
+    provider: ProviderSettings { timeout_ms: 2_000 },
 };
 
 /// What the command line says; a flag that is not given says nothing.
@@ -130,12 +146,16 @@ impl Settings {
                 )));
             }
         }
-        if LEASE_MS.contains(&self.lease_ms) {
-            Ok(())
-        } else {
-            let (first, last) = (LEASE_MS.start(), LEASE_MS.end());
-            Err(Failure::Usage(format!("lease_ms = {} is not within {first} to {last}", self.lease_ms)))
+        for (name, value, range) in [
+            ("lease_ms", self.lease_ms, LEASE_MS),
+            ("provider.timeout_ms", self.provider.timeout_ms, PROVIDER_TIMEOUT_MS),
+        ] {
+            if !range.contains(&value) {
+                let (first, last) = (range.start(), range.end());
+                return Err(Failure::Usage(format!("{name} = {value} is not within {first} to {last}")));
+            }
         }
+        Ok(())
     }
 
     /// The roles to start.
@@ -174,6 +194,11 @@ impl Settings {
     /// The file with the secret.
     pub(crate) fn secret_path(&self) -> PathBuf {
         self.secret_file.clone().unwrap_or_else(|| self.data.join(SECRET_FILE))
+    }
+
+    /// How long a payment provider's answer is waited for.
+    pub(crate) fn provider_timeout(&self) -> Duration {
+        Duration::from_millis(self.provider.timeout_ms.unsigned_abs())
     }
 
     /// Lease of every claim.

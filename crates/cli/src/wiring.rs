@@ -9,6 +9,8 @@ use std::sync::Arc;
 use onceward::{Engine, Ports, Settings as EngineSettings};
 use onceward_domain::derive::KeyRing;
 use onceward_domain::ports::clock::Clock;
+use onceward_domain::ports::provider::Provider;
+use onceward_providers::sandbox::{Bank, BankOptions, SandboxProvider, Signer};
 use onceward_sqlite::{OpenOptions, SqliteStore};
 
 use crate::data_dir::{self, Lock};
@@ -20,12 +22,28 @@ use crate::time::{SystemClock, SystemIds};
 /// Version of the one secret that this build keeps; a second one would carry the next number.
 const KEY_VERSION: u8 = 1;
 
+/// The sandbox bank's journal inside the data folder.
+const BANK_FILE: &str = "sandbox-bank.jsonl";
+/// The secret that the sandbox bank signs its callbacks with.
+const BANK_SECRET_FILE: &str = "sandbox-secret";
+
+/// Whether the built-in bank is there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Sandbox {
+    /// Payments may go to it, and `/sandbox` plays it.
+    Enabled,
+    /// There is no such provider.
+    Absent,
+}
+
 /// An engine over an open store. Fields are dropped in this order: the lock last.
 pub(crate) struct Opened {
     /// The engine; nothing of it runs yet.
     pub(crate) engine: Engine,
     /// The store, for closing it.
     pub(crate) store: Arc<SqliteStore>,
+    /// The sandbox bank, where it is enabled.
+    pub(crate) bank: Option<Bank>,
     _lock: Lock,
 }
 
@@ -33,7 +51,7 @@ pub(crate) struct Opened {
 ///
 /// # Errors
 /// When the folder, the secret or the store cannot be had.
-pub(crate) fn open(settings: &Settings) -> Result<Opened, Failure> {
+pub(crate) fn open(settings: &Settings, sandbox: Sandbox) -> Result<Opened, Failure> {
     data_dir::make(&settings.data)?;
     let path = settings.store_path()?;
     if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
@@ -46,7 +64,13 @@ pub(crate) fn open(settings: &Settings) -> Result<Opened, Failure> {
         output::note(&format!("the store was migrated; its copy from before is {}", copy.display()));
     }
     let engine_settings = EngineSettings { lease: settings.lease(), ..EngineSettings::default() };
-    Ok(Opened { engine: engine(&store, keys, engine_settings), store, _lock: lock })
+    let bank = match sandbox {
+        Sandbox::Enabled => Some(open_bank(settings)?),
+        Sandbox::Absent => None,
+    };
+    let providers = bank.iter().map(|bank| Arc::new(SandboxProvider::new(bank.clone())) as _).collect();
+    let engine = engine(&store, keys, engine_settings, providers);
+    Ok(Opened { engine, store, bank, _lock: lock })
 }
 
 /// Opens a store's file.
@@ -57,10 +81,24 @@ pub(crate) fn open_store(path: &Path) -> Result<Arc<SqliteStore>, Failure> {
     Ok(Arc::new(SqliteStore::open(OpenOptions::new(path, clock()))?))
 }
 
+/// The bank keeps its own truth beside the store, under the store's lock, so that one process has both.
+fn open_bank(settings: &Settings) -> Result<Bank, Failure> {
+    let path = settings.data.join(BANK_FILE);
+    let secret = data_dir::secret(&settings.data.join(BANK_SECRET_FILE))?;
+    let options =
+        BankOptions { signer: Signer::new(&secret), clock: clock(), timeout: settings.provider_timeout() };
+    Bank::open(&path, options).map_err(|cause| Failure::file("opening the sandbox bank", &path, &cause))
+}
+
 /// An engine whose gate and transport live in the store.
-pub(crate) fn engine(store: &Arc<SqliteStore>, keys: KeyRing, settings: EngineSettings) -> Engine {
+fn engine(
+    store: &Arc<SqliteStore>,
+    keys: KeyRing,
+    settings: EngineSettings,
+    providers: Vec<Arc<dyn Provider>>,
+) -> Engine {
     let ports = Ports::store_backed(Arc::clone(store) as _, Arc::new(SystemIds));
-    Engine::new(ports, keys, settings)
+    Engine::new(ports.with_providers(providers), keys, settings)
 }
 
 /// The machine's clock, as the port.

@@ -33,10 +33,15 @@ const SKU_RULES: [Rule; 6] = [
 #[must_use]
 pub fn judge(tally: &Tally) -> Vec<Check> {
     let mut checks: Vec<Check> = SKU_RULES.iter().map(|rule| over_skus(tally, rule)).collect();
-    let counts: [(&'static str, u64, &str); 4] = [
+    let counts: [(&'static str, u64, &str); 5] = [
         ("rejections_have_tasks", tally.rejections_without_task, "rejections without a compensation task"),
         ("tasks_have_rejections", tally.tasks_without_rejection, "compensation tasks without a rejection"),
         ("inbox_matches_orders", tally.inbox_contradictions, "inbox entries that contradict their purchase"),
+        (
+            "money_adds_up",
+            tally.money_contradictions,
+            "orders whose money is not the sum of its attempts and refunds",
+        ),
         (
             "cancels_release_once",
             tally.cancels_without_release,
@@ -100,7 +105,8 @@ fn admission_conserved(tally: &SkuTally) -> Option<String> {
 fn admission_matches_reservations(tally: &SkuTally) -> Option<String> {
     let bucket = tally.bucket.as_ref()?;
     let open = units(tally, |group| group.admission == Admission::Reserved);
-    let committed = units(tally, |group| group.admission == Admission::OrderCreated);
+    let committed =
+        units(tally, |group| matches!(group.admission, Admission::OrderCreated | Admission::Reinstated));
     let agrees = bucket.open_reserved == open && bucket.committed == committed;
     (!agrees).then(|| {
         format!(

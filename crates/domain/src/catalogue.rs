@@ -125,6 +125,8 @@ pub struct Sku {
     pub per_user_limit: u32,
     /// How many admission buckets share the stock.
     pub buckets: u16,
+    /// Units at its first PUT, before any adjustment: what a repeat of that PUT says.
+    pub opening: i64,
     /// The stock of record.
     pub stock: Stock,
     /// How many adjustments were made; numbers their events.

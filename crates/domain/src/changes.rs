@@ -13,6 +13,7 @@ use crate::id::{AdjustmentId, CompensationId, PurchaseId, SkuKey};
 use crate::machine::admission::Admission;
 use crate::machine::compensation::Compensation;
 use crate::machine::reservation::Reservation as ReservationStatus;
+use crate::payment::{Callback, Case, Payment, Refund};
 use crate::purchase::{Inbox, Order, Purchase, Reason};
 use crate::time::Timestamp;
 
@@ -224,6 +225,18 @@ pub struct ChangeSet {
     pub quarantined: Vec<Quarantined>,
     /// First answers.
     pub answers: Vec<Answered>,
+    /// New payment attempts.
+    pub new_payments: Vec<Payment>,
+    /// Changed attempts, each at most once; `revision` is the one that was loaded.
+    pub payments: Vec<Payment>,
+    /// New refunds.
+    pub new_refunds: Vec<Refund>,
+    /// Changed refunds, each at most once; `revision` is the one that was loaded.
+    pub refunds: Vec<Refund>,
+    /// Callbacks; a repeat of a known event is ignored.
+    pub callbacks: Vec<Callback>,
+    /// Cases for people; a repeat of a known one is ignored.
+    pub cases: Vec<Case>,
     /// Events; the engine turns them into one outbox entry before the set is applied.
     pub events: Vec<Event>,
     /// Due work.

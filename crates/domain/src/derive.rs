@@ -10,7 +10,7 @@ use std::fmt;
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::{Digest, Sha256};
 
-use crate::id::{AdjustmentId, IdKind, PurchaseId, RequestId, SkuKey, UserId};
+use crate::id::{AdjustmentId, IdKind, PaymentId, PurchaseId, RefundId, RequestId, SkuKey, UserId};
 
 /// Shortest secret that is accepted, in bytes.
 pub const SECRET_MIN_BYTES: usize = 32;
@@ -90,6 +90,25 @@ impl KeyRing {
         let parts = ["adjust", sku.activity.as_str(), sku.sku.as_str(), idempotency_key];
         let base = self.derive(self.current_version(), &parts).expect("the current version is in the ring");
         AdjustmentId(base.with_kind(IdKind::StockAdjustment))
+    }
+
+    /// Derives the id of a payment attempt from its order and the caller's idempotency key.
+    #[must_use]
+    pub fn payment(&self, order: PurchaseId, idempotency_key: &str) -> PaymentId {
+        let order = order.order().to_string();
+        let parts = ["pay", order.as_str(), idempotency_key];
+        let base = self.derive(self.current_version(), &parts).expect("the current version is in the ring");
+        PaymentId(base.with_kind(IdKind::Payment))
+    }
+
+    /// Derives the id of a refund from its order and what asks for it: an idempotency key, or the payment that
+    /// came too late. The same cause never makes a second refund (DR-04).
+    #[must_use]
+    pub fn refund(&self, order: PurchaseId, cause: &str) -> RefundId {
+        let order = order.order().to_string();
+        let parts = ["refund", order.as_str(), cause];
+        let base = self.derive(self.current_version(), &parts).expect("the current version is in the ring");
+        RefundId(base.with_kind(IdKind::Refund))
     }
 
     /// Whether `purchase` really belongs to this request, under the key version it carries. A message that

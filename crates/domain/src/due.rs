@@ -23,6 +23,16 @@ impl Lane {
     pub const ORDER_EXPIRY: &'static str = "order_expiry";
     /// Events on their way to the bus (FS-11).
     pub const OUTBOX: &'static str = "outbox";
+    /// Payment attempts that the provider must hear of.
+    pub const PAYMENT: &'static str = "payment";
+    /// Callbacks that wait to be processed (OT-08).
+    pub const CALLBACK: &'static str = "callback";
+    /// Cancels that wait for the provider's word (OT-05).
+    pub const CANCELLATION: &'static str = "cancellation";
+    /// Second confirmations after a cancel (OT-07).
+    pub const CONFIRMATION: &'static str = "confirmation";
+    /// Refunds that the provider must hear of (OT-09).
+    pub const REFUND: &'static str = "refund";
     /// Compensation tasks (FS-12).
     pub const COMPENSATION: &'static str = "compensation";
     /// Prefix of the lanes in which a store-backed bus keeps its messages.

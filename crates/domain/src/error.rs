@@ -65,6 +65,10 @@ codes! {
     InsufficientStock "insufficient_stock" Rejected "There is not enough free stock.";
     OrderNotCancellable "order_not_cancellable" Rejected "The order can no longer be cancelled.";
     OrderNotPayable "order_not_payable" Rejected "The order cannot be paid in its present state.";
+    OrderNotRefundable "order_not_refundable" Rejected "Nothing of the order can be refunded in its present state.";
+    RefundExceedsPaid "refund_exceeds_paid" Rejected "The refund is more than what is left of the payment.";
+    UnknownProvider "unknown_provider" Rejected "There is no such payment provider.";
+    BadSignature "bad_signature" Rejected "The callback's signature does not hold.";
     IdempotencyKeyReused "idempotency_key_reused" Rejected "This idempotency key was used with another body.";
     IdempotencyInProgress "idempotency_in_progress" Rejected "The first request with this key is still running.";
     GuardLost "guard_lost" Conflict "Somebody else changed the object at the same moment.";
@@ -78,6 +82,7 @@ codes! {
 pub struct Error {
     code: Code,
     operator: String,
+    state: Option<&'static str>,
     source: Option<Box<dyn StdError + Send + Sync>>,
 }
 
@@ -90,7 +95,7 @@ impl Error {
     /// assert_eq!(error.class(), Class::Rejected);
     /// ```
     pub fn new(code: Code, operator: impl Into<String>) -> Self {
-        Self { code, operator: operator.into(), source: None }
+        Self { code, operator: operator.into(), state: None, source: None }
     }
 
     /// The same, keeping the cause for the log.
@@ -98,6 +103,19 @@ impl Error {
     pub fn because(mut self, source: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
         self.source = Some(source.into());
         self
+    }
+
+    /// The same, naming the state that stood in the way; callers are shown it.
+    #[must_use]
+    pub fn in_state(mut self, state: &'static str) -> Self {
+        self.state = Some(state);
+        self
+    }
+
+    /// The state that stood in the way, where a state did.
+    #[must_use]
+    pub fn state(&self) -> Option<&'static str> {
+        self.state
     }
 
     /// The stable code.

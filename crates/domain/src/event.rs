@@ -61,6 +61,29 @@ pub enum Fact {
         /// What was bought.
         lines: Vec<Line>,
     },
+    /// Money was taken for an order.
+    OrderPaid {
+        /// Which.
+        purchase: PurchaseId,
+        /// Whose.
+        user: UserId,
+    },
+    /// All money of an order went back.
+    OrderRefunded {
+        /// Which.
+        purchase: PurchaseId,
+        /// Whose.
+        user: UserId,
+    },
+    /// Late money brought a cancelled order back; its stock is locked again.
+    OrderReinstated {
+        /// Which.
+        purchase: PurchaseId,
+        /// Whose.
+        user: UserId,
+        /// What was bought.
+        lines: Vec<Line>,
+    },
     /// A reservation was refused; its compensation is on its way.
     ReservationRejected {
         /// Which.
@@ -88,6 +111,9 @@ impl Fact {
         match self {
             Self::OrderCreated { .. } => "ORDER_CREATED",
             Self::OrderCancelled { .. } => "ORDER_CANCELLED",
+            Self::OrderPaid { .. } => "ORDER_PAID",
+            Self::OrderRefunded { .. } => "ORDER_REFUNDED",
+            Self::OrderReinstated { .. } => "ORDER_REINSTATED",
             Self::ReservationRejected { .. } => "RESERVATION_REJECTED",
             Self::StockAdjusted { .. } => "STOCK_ADJUSTED",
         }
@@ -107,6 +133,27 @@ impl Event {
     pub fn order_cancelled(purchase: PurchaseId, user: UserId, lines: Vec<Line>, at: Timestamp) -> Self {
         let id = purchase.event(IdKind::EventOrderCancelled);
         Self { id, at, fact: Fact::OrderCancelled { purchase, user, lines } }
+    }
+
+    /// Money was taken.
+    #[must_use]
+    pub fn order_paid(purchase: PurchaseId, user: UserId, at: Timestamp) -> Self {
+        let id = purchase.event(IdKind::EventOrderPaid);
+        Self { id, at, fact: Fact::OrderPaid { purchase, user } }
+    }
+
+    /// All money went back.
+    #[must_use]
+    pub fn order_refunded(purchase: PurchaseId, user: UserId, at: Timestamp) -> Self {
+        let id = purchase.event(IdKind::EventOrderRefunded);
+        Self { id, at, fact: Fact::OrderRefunded { purchase, user } }
+    }
+
+    /// A cancelled order lives again.
+    #[must_use]
+    pub fn order_reinstated(purchase: PurchaseId, user: UserId, lines: Vec<Line>, at: Timestamp) -> Self {
+        let id = purchase.event(IdKind::EventOrderReinstated);
+        Self { id, at, fact: Fact::OrderReinstated { purchase, user, lines } }
     }
 
     /// A reservation was refused.

@@ -10,7 +10,8 @@ use std::sync::Arc;
 
 use crate::catalogue::{Activity, Bucket, Sku};
 use crate::changes::{Answered, CompensationTask};
-use crate::id::{ActivityId, PurchaseId, SkuKey, UserId};
+use crate::id::{ActivityId, PaymentId, PurchaseId, RefundId, SkuKey, UserId};
+use crate::payment::{Callback, Payment, Refund};
 use crate::purchase::Purchase;
 use crate::time::Timestamp;
 
@@ -31,6 +32,14 @@ pub struct Need {
     pub compensations: Vec<PurchaseId>,
     /// First answers by idempotency key.
     pub answers: Vec<Arc<str>>,
+    /// Payment attempts by id.
+    pub payments: Vec<PaymentId>,
+    /// Refunds by id.
+    pub refunds: Vec<RefundId>,
+    /// All attempts and refunds of a purchase.
+    pub attempts: Vec<PurchaseId>,
+    /// Callbacks by provider and event.
+    pub callbacks: Vec<(Arc<str>, Arc<str>)>,
 }
 
 /// The rows that are there.
@@ -52,6 +61,12 @@ pub struct Facts {
     pub compensations: HashMap<PurchaseId, CompensationTask>,
     /// First answers.
     pub answers: HashMap<Arc<str>, Answered>,
+    /// Payment attempts, whichever way they were asked for.
+    pub payments: BTreeMap<PaymentId, Payment>,
+    /// Refunds, whichever way they were asked for.
+    pub refunds: BTreeMap<RefundId, Refund>,
+    /// Callbacks by provider and event.
+    pub callbacks: BTreeMap<(Arc<str>, Arc<str>), Callback>,
 }
 
 impl Facts {
@@ -67,6 +82,9 @@ impl Facts {
             buyers: HashMap::new(),
             compensations: HashMap::new(),
             answers: HashMap::new(),
+            payments: BTreeMap::new(),
+            refunds: BTreeMap::new(),
+            callbacks: BTreeMap::new(),
         }
     }
 
@@ -74,6 +92,16 @@ impl Facts {
     pub fn purchases_of<'a>(&'a self, key: &SkuKey, user: &UserId) -> impl Iterator<Item = &'a Purchase> {
         let ids = self.buyers.get(&(key.clone(), user.clone()));
         ids.into_iter().flatten().filter_map(|id| self.purchases.get(id))
+    }
+
+    /// The payment attempts of a purchase, by id.
+    pub fn payments_of(&self, purchase: PurchaseId) -> impl Iterator<Item = &Payment> {
+        self.payments.values().filter(move |one| one.purchase == purchase)
+    }
+
+    /// The refunds of a purchase, by id.
+    pub fn refunds_of(&self, purchase: PurchaseId) -> impl Iterator<Item = &Refund> {
+        self.refunds.values().filter(move |one| one.purchase == purchase)
     }
 
     /// Adds a purchase that this batch has just decided on.

@@ -149,6 +149,16 @@ pub enum IdKind {
     EventReservationRejected = 6,
     /// A stock adjustment and its event.
     StockAdjustment = 7,
+    /// A payment attempt; its bits are its own, not its order's.
+    Payment = 8,
+    /// A refund; its bits are its own, not its order's.
+    Refund = 9,
+    /// The event `ORDER_PAID`.
+    EventOrderPaid = 10,
+    /// The event `ORDER_REFUNDED`.
+    EventOrderRefunded = 11,
+    /// The event `ORDER_REINSTATED`.
+    EventOrderReinstated = 12,
 }
 
 const KIND_BYTE: usize = 6;
@@ -291,6 +301,22 @@ made_id!(
     /// Id of a stock adjustment.
     AdjustmentId
 );
+made_id!(
+    /// Public id of a payment attempt.
+    PaymentId
+);
+made_id!(
+    /// Public id of a refund; also its idempotency key at the provider.
+    RefundId
+);
+
+impl PaymentId {
+    /// Whether the UUID can be a payment's at all.
+    #[must_use]
+    pub fn is_ours(&self) -> bool {
+        PurchaseId::of(self.0, IdKind::Payment).is_ok()
+    }
+}
 
 impl ReservationId {
     /// The purchase behind the id.

@@ -22,6 +22,7 @@ pub mod facts;
 pub mod id;
 pub mod machine;
 pub mod money;
+pub mod payment;
 pub mod ports;
 pub mod purchase;
 pub mod tally;

@@ -173,7 +173,7 @@ impl Purchase {
         match (self.reservation, self.admission) {
             (Some(status), _) => status,
             (None, Admission::Absent | Admission::Reserved) => ReservationStatus::Reserved,
-            (None, Admission::OrderCreated) => ReservationStatus::OrderCreated,
+            (None, Admission::OrderCreated | Admission::Reinstated) => ReservationStatus::OrderCreated,
             (None, Admission::Compensated) => ReservationStatus::Compensated,
             (None, Admission::Cancelled) => ReservationStatus::Cancelled,
         }
@@ -190,7 +190,7 @@ impl Purchase {
     #[must_use]
     pub fn is_admitted(&self, cancelled_frees_limit: bool) -> bool {
         match self.admission {
-            Admission::Reserved | Admission::OrderCreated => true,
+            Admission::Reserved | Admission::OrderCreated | Admission::Reinstated => true,
             Admission::Compensated => false,
             Admission::Cancelled => !cancelled_frees_limit,
             Admission::Absent => self.holds_a_place(cancelled_frees_limit),

@@ -55,6 +55,10 @@ pub struct Tally {
     pub inbox_contradictions: u64,
     /// Cancelled orders whose stock release is not exactly one ledger entry per line.
     pub cancels_without_release: u64,
+    /// Orders whose paid or refunded amount is not the sum of their attempts or refunds, or whose refunds pass it.
+    pub money_contradictions: u64,
+    /// Cases for people.
+    pub cases: u64,
     /// Messages set aside.
     pub quarantined: u64,
     /// Size of the store on disk, in bytes, with its log; 0 where it is unknown.

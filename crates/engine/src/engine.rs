@@ -9,6 +9,7 @@ use onceward_domain::derive::KeyRing;
 use onceward_domain::ports::admission::Admission;
 use onceward_domain::ports::bus::Bus;
 use onceward_domain::ports::clock::Ids;
+use onceward_domain::ports::provider::Provider;
 use onceward_domain::ports::store::Store;
 use onceward_domain::time::Millis;
 
@@ -27,6 +28,8 @@ pub struct Ports {
     pub bus: Arc<dyn Bus>,
     /// Names for batches.
     pub ids: Arc<dyn Ids>,
+    /// Payment providers, each with a name of its own.
+    pub providers: Vec<Arc<dyn Provider>>,
 }
 
 impl Ports {
@@ -35,7 +38,14 @@ impl Ports {
     pub fn store_backed(store: Arc<dyn Store>, ids: Arc<dyn Ids>) -> Self {
         let admission = Arc::new(StoreAdmission::new(store.clone(), ids.clone()));
         let bus = Arc::new(StoreBus::new(store.clone(), ids.clone()));
-        Self { store, admission, bus, ids }
+        Self { store, admission, bus, ids, providers: Vec::new() }
+    }
+
+    /// The same with these payment providers.
+    #[must_use]
+    pub fn with_providers(mut self, providers: Vec<Arc<dyn Provider>>) -> Self {
+        self.providers = providers;
+        self
     }
 }
 
@@ -117,6 +127,12 @@ impl Engine {
     #[must_use]
     pub fn ids(&self) -> &dyn Ids {
         &*self.inner.ports.ids
+    }
+
+    /// A payment provider by name.
+    #[must_use]
+    pub fn provider(&self, name: &str) -> Option<Arc<dyn Provider>> {
+        self.inner.ports.providers.iter().find(|one| one.name() == name).cloned()
     }
 
     /// The secrets that ids are derived with.

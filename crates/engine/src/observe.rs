@@ -102,6 +102,12 @@ pub fn compensation_authorized(purchase: PurchaseId) {
     tracing::info!(target: "onceward", event = "compensation.authorized", %compensation_id);
 }
 
+/// A payment provider gave no answer.
+pub fn provider_silent(provider: &'static str, error: &Error) {
+    counter!("onceward_provider_silent_total", "provider" => provider).increment(1);
+    tracing::warn!(target: "onceward", event = "payment.provider_silent", provider, error = ?error);
+}
+
 /// A claim came back because its lease had ended.
 pub fn lease_expired(lane: &str, attempts: u32) {
     if attempts > 1 {

@@ -30,6 +30,16 @@ pub struct Signals {
     pub compensate: Notify,
     /// Orders have new due-times.
     pub expire: Notify,
+    /// Payment attempts wait to be announced.
+    pub announce: Notify,
+    /// Callbacks wait to be heard.
+    pub callback: Notify,
+    /// Cancels wait for the provider's word.
+    pub cancel: Notify,
+    /// Cancelled orders wait for their second confirmation.
+    pub confirm: Notify,
+    /// Refunds wait to be asked for.
+    pub refund: Notify,
     /// Reservations were decided; wakes everybody who waits for one.
     pub decided: Notify,
 }
@@ -37,8 +47,9 @@ pub struct Signals {
 impl Signals {
     /// Wakes every worker.
     pub fn wake_all(&self) {
-        for signal in [&self.send, &self.consume, &self.relay, &self.project, &self.compensate, &self.expire]
-        {
+        let gate = [&self.send, &self.consume, &self.relay, &self.project, &self.compensate, &self.expire];
+        let money = [&self.announce, &self.callback, &self.cancel, &self.confirm, &self.refund];
+        for signal in gate.into_iter().chain(money) {
             signal.notify_one();
         }
     }
@@ -80,7 +91,16 @@ impl Role {
             Self::Api => &[],
             Self::Consumer => &[Worker::Consumer, Worker::Projector],
             Self::Relay => &[Worker::Sender, Worker::Relay],
-            Self::Scheduler => &[Worker::Compensator, Worker::Deadline, Worker::Expiry],
+            Self::Scheduler => &[
+                Worker::Compensator,
+                Worker::Deadline,
+                Worker::Expiry,
+                Worker::Announcer,
+                Worker::Teller,
+                Worker::Canceller,
+                Worker::Confirmer,
+                Worker::Refunder,
+            ],
             Self::Reconciler => &[Worker::Watch],
         }
     }

@@ -185,12 +185,14 @@ fn need_of_events(events: &[Event]) -> Need {
     };
     for event in events {
         match &event.fact {
-            Fact::OrderCreated { purchase, lines, .. } | Fact::OrderCancelled { purchase, lines, .. } => {
+            Fact::OrderCreated { purchase, lines, .. }
+            | Fact::OrderCancelled { purchase, lines, .. }
+            | Fact::OrderReinstated { purchase, lines, .. } => {
                 need.purchases.push(*purchase);
                 lines.iter().for_each(|line| add_bucket(&mut need, &line.key));
             }
             Fact::StockAdjusted { key, .. } => add_bucket(&mut need, key),
-            Fact::ReservationRejected { .. } => {}
+            Fact::ReservationRejected { .. } | Fact::OrderPaid { .. } | Fact::OrderRefunded { .. } => {}
         }
     }
     need

@@ -9,9 +9,11 @@ use std::sync::Arc;
 use onceward_domain::error::{Code, Error};
 use onceward_domain::event::{Event, Fact, OrderCreateRequested, SCHEMA_VERSION};
 use onceward_domain::id::{
-    ActivityId, EventId, MessageId, OrderId, RequestId, ReservationId, SkuId, SkuKey, UserId,
+    ActivityId, EventId, MessageId, OrderId, PaymentId, RefundId, RequestId, ReservationId, SkuId, SkuKey,
+    UserId,
 };
 use onceward_domain::money::Money;
+use onceward_domain::payment::Word;
 use onceward_domain::ports::bus::Message;
 use onceward_domain::purchase::{Line, Reason};
 use onceward_domain::time::Timestamp;
@@ -178,6 +180,9 @@ pub fn decode_event(payload: &[u8]) -> Result<Event, Error> {
     let fact = match wire.event_type.as_str() {
         "ORDER_CREATED" => Fact::OrderCreated { purchase: order()?, user: user()?, lines: lines()? },
         "ORDER_CANCELLED" => Fact::OrderCancelled { purchase: order()?, user: user()?, lines: lines()? },
+        "ORDER_REINSTATED" => Fact::OrderReinstated { purchase: order()?, user: user()?, lines: lines()? },
+        "ORDER_PAID" => Fact::OrderPaid { purchase: order()?, user: user()? },
+        "ORDER_REFUNDED" => Fact::OrderRefunded { purchase: order()?, user: user()? },
         "RESERVATION_REJECTED" => {
             let id = wire.reservation_id.ok_or_else(|| refuse("no reservation_id"))?;
             let purchase = ReservationId(id).purchase().map_err(|_| refuse("bad reservation_id"))?;
@@ -217,11 +222,18 @@ fn to_wire(event: &Event) -> WireEvent {
         number: None,
     };
     match &event.fact {
-        Fact::OrderCreated { purchase, user, lines } | Fact::OrderCancelled { purchase, user, lines } => {
+        Fact::OrderCreated { purchase, user, lines }
+        | Fact::OrderCancelled { purchase, user, lines }
+        | Fact::OrderReinstated { purchase, user, lines } => {
             wire.key = purchase.order().to_string();
             wire.order_id = Some(purchase.order().0);
             wire.user_id = Some(user.as_str().to_owned());
             wire.lines = lines.iter().map(to_wire_line).collect();
+        }
+        Fact::OrderPaid { purchase, user } | Fact::OrderRefunded { purchase, user } => {
+            wire.key = purchase.order().to_string();
+            wire.order_id = Some(purchase.order().0);
+            wire.user_id = Some(user.as_str().to_owned());
         }
         Fact::ReservationRejected { purchase, user, reason } => {
             wire.key = purchase.order().to_string();
@@ -265,4 +277,71 @@ fn from_wire_line(line: &WireLine) -> Option<Line> {
         _ => None,
     };
     Some(Line { key: key_of(line), quantity: line.quantity, place: 0, unit_price })
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WireWord {
+    word: String,
+    id: Uuid,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    transaction: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    amount: Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    currency: Option<String>,
+}
+
+/// Encodes a provider's word, as the callback lane keeps it.
+#[must_use]
+pub fn encode_word(word: &Word) -> Vec<u8> {
+    let plain = |word: &str, id: Uuid| WireWord {
+        word: word.to_owned(),
+        id,
+        transaction: None,
+        amount: None,
+        currency: None,
+    };
+    let wire = match word {
+        Word::Succeeded { payment, transaction, amount } => WireWord {
+            transaction: Some(transaction.to_string()),
+            amount: Some(amount.amount()),
+            currency: Some(amount.currency().code().to_owned()),
+            ..plain("succeeded", payment.0)
+        },
+        Word::Failed { payment } => plain("failed", payment.0),
+        Word::Closed { payment } => plain("closed", payment.0),
+        Word::Processing { payment } => plain("processing", payment.0),
+        Word::Silent { payment } => plain("silent", payment.0),
+        Word::Refunded { refund } => plain("refunded", refund.0),
+        Word::RefundFailed { refund } => plain("refund_failed", refund.0),
+        Word::RefundSilent { refund } => plain("refund_silent", refund.0),
+    };
+    serde_json::to_vec(&wire).expect("plain fields always encode")
+}
+
+/// Decodes what [`encode_word`] encoded.
+///
+/// # Errors
+/// [`Code::Invalid`] for anything else.
+pub fn decode_word(body: &[u8]) -> Result<Word, Error> {
+    let refuse = |why: &str| Error::new(Code::Invalid, format!("decoding a provider's word: {why}"));
+    let wire: WireWord = serde_json::from_slice(body).map_err(|error| refuse(&error.to_string()))?;
+    let (payment, refund) = (PaymentId(wire.id), RefundId(wire.id));
+    Ok(match wire.word.as_str() {
+        "succeeded" => {
+            let code = wire.currency.as_deref().unwrap_or_default();
+            let amount = Money::parse(wire.amount.unwrap_or(-1), code).map_err(|_| refuse("bad amount"))?;
+            let transaction = wire.transaction.ok_or_else(|| refuse("no transaction"))?;
+            Word::Succeeded { payment, transaction: Arc::from(transaction), amount }
+        }
+        "failed" => Word::Failed { payment },
+        "closed" => Word::Closed { payment },
+        "processing" => Word::Processing { payment },
+        "silent" => Word::Silent { payment },
+        "refunded" => Word::Refunded { refund },
+        "refund_failed" => Word::RefundFailed { refund },
+        "refund_silent" => Word::RefundSilent { refund },
+        _ => return Err(refuse("unknown word")),
+    })
 }

@@ -15,6 +15,7 @@ use onceward_domain::error::{Class, Code, Error};
 use onceward_domain::facts::{Facts, Need};
 use onceward_domain::id::{PurchaseId, RequestId, UserId};
 use onceward_domain::machine::reservation::Reservation;
+use onceward_domain::payment::Case;
 use onceward_domain::ports::Answer;
 use onceward_domain::ports::admission::{Reserve, ReserveAnswer};
 use onceward_domain::ports::bus::Topic;
@@ -108,6 +109,10 @@ impl Store for Lossy {
 
     fn list_orders(&self, filter: OrderFilter, page: PageRequest) -> Answer<'_, Vec<Purchase>> {
         self.inner.list_orders(filter, page)
+    }
+
+    fn list_cases(&self, page: PageRequest) -> Answer<'_, Vec<(i64, Case)>> {
+        self.inner.list_cases(page)
     }
 
     fn transitions(&self, purchase: PurchaseId) -> Answer<'_, Vec<Transition>> {
@@ -335,4 +340,18 @@ fn fs_03_the_wire_form_is_stable_to_the_byte() {
     for cut in 0..message.payload.len() {
         assert!(wire::decode_message(&message.payload[..cut]).is_err(), "cut at {cut}");
     }
+}
+
+#[test]
+fn c_26_a_repeat_of_the_first_put_stays_a_repeat_after_an_adjustment() {
+    let house = House::new(10);
+    adjust(&house, "k1", -4, 1).unwrap();
+    let put = |stock| {
+        let price = onceward_domain::money::Money::parse(1999, "CNY").unwrap();
+        let new = catalogue::NewSku { key: key("cup"), stock, price, per_user_limit: 1, buckets: 1 };
+        block_on(catalogue::put_sku(&house.engine, new))
+    };
+    assert_eq!(put(10).unwrap(), catalogue::Put::Unchanged);
+    assert_eq!(put(6).unwrap_err().code(), Code::Differs);
+    assert_eq!(house.facts().skus[&key("cup")].stock.initial, 6);
 }

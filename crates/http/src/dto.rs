@@ -7,7 +7,9 @@ pub(crate) mod activity;
 pub(crate) mod money;
 pub(crate) mod ops;
 pub(crate) mod order;
+pub(crate) mod payment;
 pub(crate) mod reservation;
+pub(crate) mod sandbox;
 pub(crate) mod sku;
 
 use serde::Serialize;

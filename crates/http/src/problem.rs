@@ -76,6 +76,10 @@ pub(crate) fn kind_of(code: Code) -> Kind {
         Code::InsufficientStock => (StatusCode::CONFLICT, "Insufficient stock"),
         Code::OrderNotCancellable => (StatusCode::CONFLICT, "Order not cancellable"),
         Code::OrderNotPayable => (StatusCode::CONFLICT, "Order not payable"),
+        Code::OrderNotRefundable => (StatusCode::CONFLICT, "Order not refundable"),
+        Code::RefundExceedsPaid => (StatusCode::UNPROCESSABLE_ENTITY, "Refund exceeds paid"),
+        Code::UnknownProvider => (StatusCode::NOT_FOUND, "Unknown provider"),
+        Code::BadSignature => (StatusCode::UNAUTHORIZED, "Bad signature"),
         Code::IdempotencyKeyReused => (StatusCode::UNPROCESSABLE_ENTITY, "Idempotency key reused"),
         Code::IdempotencyInProgress => (StatusCode::CONFLICT, "Idempotent request in progress"),
         Code::GuardLost => (StatusCode::CONFLICT, "Guard lost"),
@@ -136,6 +140,15 @@ impl Problem {
         Self::of(&kind_of(code))
     }
 
+    /// What an error of the domain says to a caller.
+    pub(crate) fn refusal(error: &Error) -> Self {
+        let problem = Self::code(error.code());
+        match error.state() {
+            Some(state) => problem.with_member("order_status", state.to_owned()),
+            None => problem,
+        }
+    }
+
     /// What the caller is told instead of the kind's own text.
     pub(crate) fn with_detail(mut self, detail: impl Into<Cow<'static, str>>) -> Self {
         self.0.detail = detail.into();
@@ -194,7 +207,7 @@ impl Problem {
 
 impl From<Error> for Problem {
     fn from(error: Error) -> Self {
-        let mut problem = Self::code(error.code());
+        let mut problem = Self::refusal(&error);
         let concerns_operator = match error.class() {
             Class::Rejected | Class::Conflict => false,
             Class::Retryable | Class::UnknownOutcome | Class::Manual => true,
@@ -270,7 +283,7 @@ pub(crate) struct ProblemBody {
     /// With `limit_reached`, where the limit is 1: the live reservation.
     #[schema(required = false, value_type = Id)]
     reservation_id: String,
-    /// With `order_not_cancellable`: the state that stands in the way.
+    /// With `order_not_cancellable`, `order_not_payable` and `order_not_refundable`: the state that stands in the way.
     #[schema(required = false)]
     order_status: String,
 }
@@ -292,6 +305,10 @@ mod tests {
             (Code::InsufficientStock, 409),
             (Code::OrderNotCancellable, 409),
             (Code::OrderNotPayable, 409),
+            (Code::OrderNotRefundable, 409),
+            (Code::RefundExceedsPaid, 422),
+            (Code::UnknownProvider, 404),
+            (Code::BadSignature, 401),
             (Code::IdempotencyKeyReused, 422),
             (Code::IdempotencyInProgress, 409),
             (Code::GuardLost, 409),

@@ -7,7 +7,9 @@ mod activity;
 mod health;
 mod ops;
 mod order;
+mod payment;
 mod reservation;
+mod sandbox;
 mod sku;
 
 use axum::Router;
@@ -51,6 +53,16 @@ pub(crate) fn documented() -> OpenApiRouter<AppState> {
         .routes(routes!(order::view))
         .routes(routes!(order::timeline))
         .routes(routes!(order::cancel))
+        .routes(routes!(payment::start))
+        .routes(routes!(payment::refunds, payment::refund))
+        .routes(routes!(payment::webhook))
+        .routes(routes!(payment::anomalies))
+        .routes(routes!(sandbox::succeed))
+        .routes(routes!(sandbox::fail))
+        .routes(routes!(sandbox::payment))
+        .routes(routes!(sandbox::mode))
+        .routes(routes!(sandbox::statement))
+        .routes(routes!(sandbox::charges))
         .routes(routes!(ops::overview))
         .routes(routes!(ops::invariants))
         .routes(routes!(ops::queues))
@@ -69,7 +81,11 @@ fn json(status: StatusCode, body: &impl Serialize) -> Response {
 }
 
 /// An answer whose bytes are ready.
-fn bytes_as(status: StatusCode, media_type: &'static str, bytes: impl Into<axum::body::Bytes>) -> Response {
+pub(crate) fn bytes_as(
+    status: StatusCode,
+    media_type: &'static str,
+    bytes: impl Into<axum::body::Bytes>,
+) -> Response {
     let mut response = bytes.into().into_response();
     *response.status_mut() = status;
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(media_type));

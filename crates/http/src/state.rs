@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use metrics_exporter_prometheus::PrometheusHandle;
 use onceward_domain::ports::clock::Clock;
+use onceward_domain::ports::sandbox::Sandbox;
 
 use crate::auth::Access;
 use crate::idempotency::InProgress;
@@ -58,6 +59,8 @@ pub struct Parts {
     pub metrics: Option<PrometheusHandle>,
     /// Time for request ids.
     pub clock: Arc<dyn Clock>,
+    /// The bank to play with, where it is enabled.
+    pub sandbox: Option<Arc<dyn Sandbox>>,
 }
 
 /// Shared by all requests.
@@ -75,6 +78,7 @@ pub struct Shared {
     pub(crate) in_flight: InFlight,
     pub(crate) in_progress: InProgress,
     pub(crate) route_metrics: RouteMetrics,
+    pub(crate) sandbox: Option<Arc<dyn Sandbox>>,
 }
 
 impl AppState {
@@ -91,6 +95,7 @@ impl AppState {
             request_ids: RequestIds::new(parts.clock),
             in_progress: InProgress::default(),
             route_metrics: RouteMetrics::new(),
+            sandbox: parts.sandbox,
         }))
     }
 }

@@ -102,7 +102,9 @@ async fn every_query_parameter_of_the_document_is_known_and_no_other() {
     for (path, operations) in document()["paths"].as_object().unwrap() {
         for (method, operation) in operations.as_object().unwrap() {
             let parameters = operation["parameters"].as_array().cloned().unwrap_or_default();
-            for name in ["user_id", "status", "activity_id", "limit", "after", "wait_ms", "other"] {
+            for name in
+                ["user_id", "status", "activity_id", "limit", "after", "wait_ms", "from", "to", "other"]
+            {
                 let path = format!("{}?{name}=x", path.replace(['{', '}'], "x"));
                 let request = Request::builder().method(method.to_uppercase().as_str()).uri(path);
                 let answer = house.ask(request.body(Body::empty()).unwrap()).await;
@@ -127,7 +129,10 @@ fn every_operation_says_what_it_is_and_how_it_refuses() {
             assert!(operation["summary"].as_str().is_some_and(|text| text.ends_with('.')), "{method} {path}");
             let refusal = &operation["responses"]["default"]["content"]["application/problem+json"]["schema"];
             assert_eq!(refusal["$ref"], "#/components/schemas/Problem", "{method} {path}");
-            assert_eq!(operation["security"][0].get("api_key").is_some(), path.starts_with("/v1/"), "{path}");
+            // A callback's signature is its key.
+            let is_signed = path == "/v1/webhooks/{provider}";
+            let needs_key = (path.starts_with("/v1/") || path.starts_with("/sandbox/")) && !is_signed;
+            assert_eq!(operation["security"][0].get("api_key").is_some(), needs_key, "{path}");
             for name in path
                 .split('/')
                 .filter_map(|part| part.strip_prefix('{'))

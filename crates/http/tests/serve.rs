@@ -61,7 +61,10 @@ async fn se_03_a_head_that_trickles_is_let_go() {
 async fn se_03_a_head_that_is_too_long_is_refused() {
     let (address, _stop, _serving) = served(Limits::default()).await;
     let mut stream = TcpStream::connect(address).await.unwrap();
-    let head = format!("GET /livez HTTP/1.1\r\nhost: x\r\nconnection: close\r\nx-long: {}\r\n\r\n", "x".repeat(40_000));
+    let head = format!(
+        "GET /livez HTTP/1.1\r\nhost: x\r\nconnection: close\r\nx-long: {}\r\n\r\n",
+        "x".repeat(40_000)
+    );
     let answer = talk(&mut stream, &head).await;
     assert!(answer.starts_with("HTTP/1.1 431"), "{answer}");
 }

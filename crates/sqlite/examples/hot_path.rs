@@ -136,6 +136,7 @@ fn open_sale(store: &SqliteStore) {
         price: price(),
         per_user_limit: 1,
         buckets: 1,
+        opening: UNITS,
         stock: Stock::full(UNITS),
         adjustments: 0,
         revision: 0,

@@ -21,6 +21,7 @@ mod failure;
 mod list;
 mod load;
 mod migrate;
+mod money;
 mod open;
 mod queries;
 mod readers;

@@ -15,9 +15,10 @@ use onceward_domain::time::{Millis, Timestamp};
 use rusqlite::{Connection, Row};
 
 use crate::failure::failed;
+use crate::money;
 use crate::queries;
 use crate::refs::Refs;
-use crate::rows::{get, listed, money, purchase, state};
+use crate::rows::{self, get, listed, purchase, state};
 
 /// Loads everything that a need names.
 pub(crate) fn load(conn: &Connection, refs: &mut Refs, need: &Need, now: Timestamp) -> Result<Facts, Error> {
@@ -53,6 +54,7 @@ pub(crate) fn load(conn: &Connection, refs: &mut Refs, need: &Need, now: Timesta
             facts.answers.insert(Arc::clone(key), answer);
         }
     }
+    money::load(conn, need, &mut facts)?;
     Ok(facts)
 }
 
@@ -112,17 +114,18 @@ fn sku(conn: &Connection, refs: &mut Refs, key: &SkuKey) -> Result<Option<Sku>, 
 pub(crate) fn sku_of(row: &Row<'_>, from: usize, key: SkuKey) -> Result<Sku, Error> {
     Ok(Sku {
         key,
-        price: money(get(row, from)?, get(row, from + 1)?)?,
+        price: rows::money(get(row, from)?, get(row, from + 1)?)?,
         per_user_limit: get(row, from + 2)?,
         buckets: get(row, from + 3)?,
+        opening: get(row, from + 4)?,
         stock: Stock {
-            initial: get(row, from + 4)?,
-            available: get(row, from + 5)?,
-            occupied: get(row, from + 6)?,
-            sold: get(row, from + 7)?,
+            initial: get(row, from + 5)?,
+            available: get(row, from + 6)?,
+            occupied: get(row, from + 7)?,
+            sold: get(row, from + 8)?,
         },
-        adjustments: get(row, from + 8)?,
-        revision: get(row, from + 9)?,
+        adjustments: get(row, from + 9)?,
+        revision: get(row, from + 10)?,
     })
 }
 

@@ -10,6 +10,8 @@ use onceward_domain::error::Error;
 use onceward_domain::id::{ActivityId, SkuId, SkuKey};
 use onceward_domain::machine::Machine;
 use onceward_domain::machine::order::Order as OrderStatus;
+use onceward_domain::machine::payment::Payment as PaymentStatus;
+use onceward_domain::machine::refund::Refund as RefundStatus;
 use onceward_domain::machine::reservation::Reservation as ReservationStatus;
 use onceward_domain::purchase::InboxResult;
 use onceward_domain::tally::{Group, SkuTally, Tally};
@@ -46,10 +48,16 @@ pub(crate) fn tally(conn: &Connection, refs: &mut Refs, now: Timestamp, bytes: u
         tasks_without_rejection: one(conn, queries::TALLY_TASKS_WITHOUT_REJECTION, [mask(allows_task)])?,
         inbox_contradictions: inbox_contradictions(conn)?,
         cancels_without_release: cancels_without_release(conn, refs)?,
+        money_contradictions: one(conn, queries::TALLY_MONEY_CONTRADICTIONS, money_states())?,
+        cases: one(conn, queries::TALLY_CASES, [])?,
         quarantined: one(conn, queries::TALLY_QUARANTINED, [])?,
         bytes,
         about: about(conn)?.into(),
     })
+}
+
+fn money_states() -> (u8, u8, u8) {
+    (PaymentStatus::Succeeded.code(), RefundStatus::Succeeded.code(), RefundStatus::Failed.code())
 }
 
 fn all_skus(conn: &Connection) -> Result<Vec<(i64, Sku)>, Error> {

@@ -38,8 +38,8 @@ const WORKS_OF_ONE_COMMIT: usize = 256;
 
 /// What the writer is asked to do.
 enum Job {
-    /// Load, decide, apply.
-    Work(Work, Answering<()>),
+    /// Load, decide, apply. In a box: a need is large, and queues move their members.
+    Work(Box<Work>, Answering<()>),
     /// Claim due members.
     Claim(ClaimRequest, Answering<Vec<Claimed>>),
 }
@@ -101,7 +101,7 @@ impl Writer {
     pub(crate) async fn transact(&self, work: Work) -> Result<(), Error> {
         let name = work.name;
         let (answer, answered) = oneshot::channel();
-        self.send(Job::Work(work, answer)).await?;
+        self.send(Job::Work(Box::new(work), answer)).await?;
         answered.await.map_err(|_| unanswered(name))?
     }
 

@@ -99,6 +99,7 @@ fn open_sale(store: &SqliteStore) {
         price: price(),
         per_user_limit: 1,
         buckets: 1,
+        opening: 100,
         stock: Stock::full(100),
         adjustments: 0,
         revision: 0,

@@ -9,7 +9,8 @@ use std::sync::Arc;
 use onceward_domain::catalogue::LatePayment;
 use onceward_domain::due::Lane;
 use onceward_domain::machine::Machine;
-use onceward_domain::machine::{admission, compensation, order, reservation};
+use onceward_domain::machine::{admission, compensation, order, payment, refund, reservation};
+use onceward_domain::payment::{CaseKind, RefundCause};
 use onceward_domain::ports::clock::Clock;
 use onceward_domain::purchase::{InboxResult, Reason};
 use onceward_domain::time::Timestamp;
@@ -68,6 +69,10 @@ fn checks_allow_exactly_the_codes_of_the_machines() {
         ("purchase", "reason", Reason::ALL.len()),
         ("purchase", "inbox_result", InboxResult::ALL.len()),
         ("compensation_task", "status", compensation::Compensation::STATES.len()),
+        ("payment", "status", payment::Payment::STATES.len()),
+        ("refund", "status", refund::Refund::STATES.len()),
+        ("refund", "cause", RefundCause::ALL.len()),
+        ("open_case", "kind", CaseKind::ALL.len()),
         ("activity", "late_payment", LatePayment::ALL.len()),
     ] {
         let from = schema.find(&format!("CREATE TABLE {table} (")).unwrap();
@@ -81,7 +86,7 @@ fn checks_allow_exactly_the_codes_of_the_machines() {
 fn views_can_be_read_and_know_the_states_and_the_lane() {
     let conn = fresh("views");
     let views = ["inventory_reservation", "orders", "consumer_inbox", "inventory_ledger", "event_outbox"];
-    for view in views.into_iter().chain(["compensation_tasks"]) {
+    for view in views.into_iter().chain(["compensation_tasks", "payment_record"]) {
         let rows: i64 =
             conn.query_row(&format!("SELECT count(*) FROM {view}"), [], |row| row.get(0)).unwrap();
         assert_eq!(rows, 0, "{view}");

@@ -9,6 +9,7 @@
 //!
 //! **Read next.** [`conformance::store`] for what a store promises, [`model`] for the shortest store that keeps it.
 
+pub mod bank;
 pub mod block_on;
 pub mod clock;
 pub mod conformance;

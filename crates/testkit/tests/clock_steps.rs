@@ -59,6 +59,7 @@ fn put_on_sale(store: &ModelStore) {
         price: Money::zero(Currency::CNY),
         per_user_limit: 1,
         buckets: 1,
+        opening: 1,
         stock: Stock::full(1),
         adjustments: 0,
         revision: 0,

@@ -6,20 +6,24 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
 use onceward::gate::Gate;
 use onceward::runtime::{self, Role};
+use onceward_domain::ports::sandbox::Sandbox as PlayableBank;
 use onceward_http::{Access, AppState, Limits, Parts};
+use onceward_providers::sandbox::{Bank, Courier, Target};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::watch;
 
 use crate::api_keys;
 use crate::failure::Failure;
 use crate::logging::{self, LogFormat};
 use crate::output;
 use crate::settings::{Flags, Settings};
-use crate::wiring::{self, Opened};
+use crate::wiring::{self, Opened, Sandbox};
 
 /// The arguments of `serve`.
 #[derive(Debug, clap::Args)]
@@ -78,7 +82,7 @@ async fn serve(settings: &Settings, dev: bool, stop: Stop) -> Result<(), Failure
     let metrics = onceward_http::recorder()
         .and_then(PrometheusBuilder::install_recorder)
         .map_err(|cause| Failure::other("starting the metrics", cause))?;
-    let opened = wiring::open(settings)?;
+    let opened = wiring::open(settings, if dev { Sandbox::Enabled } else { Sandbox::Absent })?;
     let access = if dev { Access::open() } else { keys_of(settings)? };
     let running = runtime::start(&opened.engine, &roles);
     let served = if roles.contains(&Role::Api) {
@@ -89,8 +93,10 @@ async fn serve(settings: &Settings, dev: bool, stop: Stop) -> Result<(), Failure
             settings: onceward_http::Settings::default(),
             metrics: Some(metrics.clone()),
             clock: wiring::clock(),
+            sandbox: opened.bank.clone().map(|bank| Arc::new(bank) as Arc<dyn PlayableBank>),
         };
-        answer(settings.listen, AppState::new(parts), metrics, stop.wait(signals)).await
+        let site = Site { listen: settings.listen, bank: opened.bank.clone(), metrics };
+        answer(site, AppState::new(parts), stop.wait(signals)).await
     } else {
         let names: Vec<&str> = roles.iter().map(|role| role.name()).collect();
         output::note(&format!("running {}", names.join(", ")));
@@ -110,20 +116,34 @@ fn keys_of(settings: &Settings) -> Result<Access, Failure> {
     Ok(Access::keys(keys.keys))
 }
 
-async fn answer(
+/// Where requests are answered, and what runs beside the answers.
+struct Site {
     listen: SocketAddr,
-    state: AppState,
+    /// Calls back to this server.
+    bank: Option<Bank>,
     metrics: PrometheusHandle,
+}
+
+async fn answer(
+    site: Site,
+    state: AppState,
     stop: impl Future<Output = ()> + Send + 'static,
 ) -> Result<(), Failure> {
+    let Site { listen, bank, metrics } = site;
     let doing = format!("listening on {listen}");
     let listener = TcpListener::bind(listen).await.map_err(|cause| Failure::other(&doing, cause))?;
     let address = listener.local_addr().map_err(|cause| Failure::other(&doing, cause))?;
     output::note(&format!("listening on http://{address}"));
     let router = onceward_http::router(state);
-    onceward_http::serve(listener, router, Some(metrics), Limits::default(), stop)
-        .await
-        .map_err(|cause| Failure::other("serving", cause))
+    let (closing, closed) = watch::channel(false);
+    let courier = bank.map(|bank| tokio::spawn(Courier::new(bank, Target::at(address)).run(closed)));
+    let served = onceward_http::serve(listener, router, Some(metrics), Limits::default(), stop).await;
+    closing.send_replace(true);
+    if let Some(courier) = courier {
+        // What is on its way ends by itself or is sent again after the next start; a panic of it is no reason to fail.
+        drop(courier.await);
+    }
+    served.map_err(|cause| Failure::other("serving", cause))
 }
 
 /// Closes the store off the runtime, because it waits for the store's threads; the lock goes last.

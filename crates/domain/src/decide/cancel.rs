@@ -1,23 +1,27 @@
-//! Cancelling orders: a buyer asks (OT-12) or time is up (OT-04), for orders without a payment attempt (OT-03).
+//! Cancelling orders: a buyer asks (OT-12) or time is up (OT-04).
 //!
-//! Invariants (OT-06): the order's end, the stock's release by its own ledger entry, the reservation's move and the
-//! event are one ChangeSet; the entry's uniqueness keeps stock from coming back twice. An order in `PAYING` only
-//! moves to `CANCEL_PENDING` here: its attempts must be proved unpaid first, which comes with payments.
+//! An order without a payment attempt ends at once. Where an attempt may still take money, the order waits in
+//! `CANCEL_PENDING` until every attempt is proved unpaid ([`conclude`], OT-03, OT-05), and is asked about once more
+//! afterwards ([`confirm`], OT-07). Invariants (OT-06): the order's end, the stock's release by its own ledger entry, the
+//! reservation's move and the event are one ChangeSet; the entry's uniqueness keeps stock from coming back twice.
 
 use std::sync::Arc;
 
 use crate::changes::{ChangeSet, Step, StockEntry};
+use crate::decide::pay::hear_into;
 use crate::decide::{Draft, ENGINE, freed_place};
-use crate::due::{Charge, DueChange, Held, pack_ids};
+use crate::due::{Charge, DueChange, Held, Lane, pack_ids};
 use crate::error::{Code, Error};
 use crate::event::Event;
 use crate::facts::Facts;
 use crate::id::{IdKind, PurchaseId};
 use crate::machine::Machine;
 use crate::machine::order::{Order as OrderStatus, OrderEvent};
+use crate::machine::payment::Payment as PaymentStatus;
 use crate::machine::reservation::ReservationEvent;
+use crate::payment::Word;
 use crate::purchase::{Order, Purchase};
-use crate::time::Timestamp;
+use crate::time::{Millis, Timestamp};
 
 /// Reason written on orders whose time was up.
 pub const EXPIRED: &str = "expired";
@@ -35,7 +39,7 @@ pub struct CancelRequest {
 
 /// Cancels an order on request; a repeat answers the order as it is.
 ///
-/// Needs `purchases`, and `skus` of every line.
+/// Needs `purchases`, their `attempts`, and `skus` of every line.
 ///
 /// # Errors
 /// [`Code::NotFound`] where there is no order; [`Code::OrderNotCancellable`] once money was taken.
@@ -62,7 +66,7 @@ pub fn cancel(facts: &mut Facts, request: &CancelRequest) -> Result<(ChangeSet, 
 
 /// Cancels what is due of a claimed expiry entry and puts the rest back for its own time.
 ///
-/// Needs `purchases` of every id and `skus` of every line.
+/// Needs `purchases` and `attempts` of every id and `skus` of every line.
 ///
 /// # Errors
 /// [`Code::GuardLost`] where the entry names a purchase twice.
@@ -106,10 +110,16 @@ fn end(facts: &mut Facts, draft: &mut Draft, id: PurchaseId, why: &Why<'_>) -> R
     let pending = order.status.next(why.event).expect("the caller checked the move");
     draft.note(facts, id, pending, why.actor, Some(why.reason.clone()));
     let mut purchase = before.clone();
-    let has_attempt = order.status == OrderStatus::Paying;
     let mut order = Order { status: pending.to, cancel_reason: Some(why.reason.clone()), ..order };
-    if !has_attempt {
-        release(facts, draft, &mut purchase, &mut order, why);
+    if may_take_money(facts, id) {
+        draft.changes.due.push(DueChange::Put {
+            lane: Lane::new(Lane::CANCELLATION),
+            member: Arc::from(id.order().to_string()),
+            due_at: facts.now,
+            body: pack_ids(&[id]),
+        });
+    } else {
+        release(facts, draft, &mut purchase, &mut order, why.actor);
     }
     let reservation = purchase.reservation.filter(|after| before.reservation != Some(*after));
     let places = purchase.lines.iter().map(|line| line.place).collect();
@@ -120,11 +130,122 @@ fn end(facts: &mut Facts, draft: &mut Draft, id: PurchaseId, why: &Why<'_>) -> R
     Ok(())
 }
 
-fn release(facts: &mut Facts, draft: &mut Draft, purchase: &mut Purchase, order: &mut Order, why: &Why<'_>) {
+/// Whether an attempt of the order has not had the provider's last word: only declined or closed ones have (OT-03).
+fn may_take_money(facts: &Facts, id: PurchaseId) -> bool {
+    facts.payments_of(id).any(|one| !matches!(one.status, PaymentStatus::Failed | PaymentStatus::Closed))
+}
+
+/// What a provider said of a cancelled order's attempts, and the claim under which it was asked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Asked {
+    /// Which order.
+    pub purchase: PurchaseId,
+    /// One word per attempt that was asked about.
+    pub words: Vec<Word>,
+    /// The claim.
+    pub held: Held,
+    /// How long to wait before asking again, where that is needed.
+    pub wait: Millis,
+    /// Who asked, for the order's history.
+    pub source: Arc<str>,
+}
+
+/// How a round of asking ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Concluded {
+    /// The order is cancelled now.
+    Cancelled,
+    /// Nothing is left to do: it was paid, or ended before.
+    Settled,
+    /// Not every attempt had a last word: ask again.
+    AskAgain,
+}
+
+/// Ends a pending cancel where every attempt is proved unpaid; else waits and asks again (OT-05). Money that shows up
+/// is heard first, so it wins (DR-01).
+///
+/// Needs `purchases` and `attempts`, and `skus` and `buyers` of every line.
+///
+/// # Errors
+/// [`Code::GuardLost`] where one decision would change the purchase twice in different ways.
+pub fn conclude(facts: &mut Facts, asked: &Asked) -> Result<(ChangeSet, Concluded), Error> {
+    let mut draft = Draft::default();
+    for word in &asked.words {
+        hear_into(facts, &mut draft, word, &asked.source)?;
+    }
+    let pending = facts.purchases.get(&asked.purchase).filter(|purchase| {
+        purchase.order.as_ref().is_some_and(|order| order.status == OrderStatus::CancelPending)
+    });
+    let Some(before) = pending.cloned() else {
+        draft.changes.due.push(DueChange::Complete(asked.held.clone()));
+        return Ok((draft.finish(facts), Concluded::Settled));
+    };
+    if may_take_money(facts, asked.purchase) {
+        draft.changes.due.push(ask_again(facts, asked));
+        return Ok((draft.finish(facts), Concluded::AskAgain));
+    }
+    let mut purchase = before.clone();
+    let mut order = before.order.clone().expect("a pending cancel has its order");
+    release(facts, &mut draft, &mut purchase, &mut order, &asked.source);
+    let reservation = purchase.reservation.filter(|after| before.reservation != Some(*after));
+    let places = purchase.lines.iter().map(|line| line.place).collect();
+    draft.move_purchase(facts, &before, Step::Order { order: order.clone(), reservation, places })?;
+    let wait = purchase
+        .lines
+        .first()
+        .and_then(|line| facts.activities.get(&line.key.activity))
+        .map_or(Millis(0), |activity| activity.confirm_after_cancel);
+    draft.changes.due.push(DueChange::Complete(asked.held.clone()));
+    draft.changes.due.push(DueChange::Put {
+        lane: Lane::new(Lane::CONFIRMATION),
+        member: Arc::from(asked.purchase.order().to_string()),
+        due_at: facts.now.plus(wait),
+        body: pack_ids(&[asked.purchase]),
+    });
+    purchase.order = Some(order);
+    purchase.updated_at = facts.now;
+    facts.remember(purchase);
+    Ok((draft.finish(facts), Concluded::Cancelled))
+}
+
+/// The second confirmation: hears what the provider says after the cancel; silence is asked again (OT-07).
+///
+/// Needs the same as [`conclude`].
+///
+/// # Errors
+/// [`Code::GuardLost`] where one decision would change the purchase twice in different ways.
+pub fn confirm(facts: &mut Facts, asked: &Asked) -> Result<(ChangeSet, Concluded), Error> {
+    let mut draft = Draft::default();
+    let mut is_certain = true;
+    for word in &asked.words {
+        hear_into(facts, &mut draft, word, &asked.source)?;
+        is_certain &= !matches!(word, Word::Silent { .. } | Word::Processing { .. });
+    }
+    let (end, concluded) = if is_certain {
+        (DueChange::Complete(asked.held.clone()), Concluded::Settled)
+    } else {
+        (ask_again(facts, asked), Concluded::AskAgain)
+    };
+    draft.changes.due.push(end);
+    Ok((draft.finish(facts), concluded))
+}
+
+fn ask_again(facts: &Facts, asked: &Asked) -> DueChange {
+    let due_at = facts.now.plus(asked.wait);
+    DueChange::Retry { held: asked.held.clone(), due_at, body: None, charge: Charge::Keep }
+}
+
+fn release(
+    facts: &mut Facts,
+    draft: &mut Draft,
+    purchase: &mut Purchase,
+    order: &mut Order,
+    actor: &Arc<str>,
+) {
     let row = order.status.next(OrderEvent::Cancel).expect("a pending cancel may be completed");
     order.status = row.to;
     order.cancelled_at = Some(facts.now);
-    draft.note(facts, purchase.id, row, why.actor, Some(why.reason.clone()));
+    draft.note(facts, purchase.id, row, actor, order.cancel_reason.clone());
     for line in &mut purchase.lines {
         draft.move_stock(facts, &line.key, row.effect, line.quantity);
         let units = |per_unit: i8| i64::from(per_unit) * i64::from(line.quantity);
@@ -145,7 +266,7 @@ fn release(facts: &mut Facts, draft: &mut Draft, purchase: &mut Purchase, order:
     }
     if let Some(row) = purchase.reservation.and_then(|status| status.next(ReservationEvent::Cancel)) {
         purchase.reservation = Some(row.to);
-        draft.note(facts, purchase.id, row, why.actor, None);
+        draft.note(facts, purchase.id, row, actor, None);
     }
     let event = Event::order_cancelled(purchase.id, purchase.user.clone(), purchase.lines.clone(), facts.now);
     debug_assert_eq!(event.id, purchase.id.event(IdKind::EventOrderCancelled));

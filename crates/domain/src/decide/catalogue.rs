@@ -84,6 +84,7 @@ pub fn put_sku(facts: &mut Facts, new: &NewSku, with_bucket: bool) -> Result<(Ch
             price: new.price,
             per_user_limit: new.per_user_limit,
             buckets: new.buckets,
+            opening: new.stock,
             stock: Stock::full(new.stock),
             adjustments: 0,
             revision: 0,
@@ -92,7 +93,7 @@ pub fn put_sku(facts: &mut Facts, new: &NewSku, with_bucket: bool) -> Result<(Ch
             if with_bucket { vec![Bucket::full(new.key.clone(), new.stock)] } else { Vec::new() };
         return Ok((ChangeSet { new_skus: vec![sku], new_buckets, ..ChangeSet::default() }, Put::Created));
     };
-    let differs = known.stock.initial != new.stock
+    let differs = known.opening != new.stock
         || known.buckets != new.buckets
         || known.price.currency() != new.price.currency();
     if differs {

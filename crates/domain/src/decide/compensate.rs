@@ -114,7 +114,7 @@ fn release_one(facts: &mut Facts, draft: &mut Draft, command: &Compensate) -> Re
     let code = match purchase.admission {
         Admission::Reserved => CompensateCode::Applied,
         Admission::Compensated => CompensateCode::AlreadyApplied,
-        Admission::OrderCreated => CompensateCode::OrderExists,
+        Admission::OrderCreated | Admission::Reinstated => CompensateCode::OrderExists,
         Admission::Cancelled | Admission::Absent => CompensateCode::WrongState,
     };
     if code == CompensateCode::Applied {

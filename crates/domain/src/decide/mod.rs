@@ -11,7 +11,9 @@ pub mod compensate;
 pub mod create_order;
 pub mod deadline;
 pub mod direct_order;
+pub mod pay;
 pub mod project;
+pub mod refund;
 pub mod reserve;
 
 use std::collections::{BTreeSet, HashMap};
@@ -74,7 +76,7 @@ impl Draft {
     /// Notes a purchase's change, guarded by the revision that was loaded.
     ///
     /// # Errors
-    /// A purchase may change once in a set; only a second projection of the same purchase is merged.
+    /// A purchase may change once in a set; only two projections, or two moves of its order, are merged.
     pub(crate) fn move_purchase(
         &mut self,
         facts: &Facts,
@@ -135,9 +137,17 @@ impl Draft {
 }
 
 fn merge(earlier: &mut PurchaseMove, step: Step) -> Result<(), Error> {
-    if let (Step::Admission { .. }, Step::Admission { .. }) = (&earlier.step, &step) {
-        earlier.step = step;
-        return Ok(());
+    match (&mut earlier.step, step) {
+        (Step::Admission { .. }, step @ Step::Admission { .. }) => {
+            earlier.step = step;
+            return Ok(());
+        }
+        (Step::Order { reservation: first, .. }, Step::Order { order, reservation, places }) => {
+            let reservation = reservation.or(*first);
+            earlier.step = Step::Order { order, reservation, places };
+            return Ok(());
+        }
+        _ => {}
     }
     Err(Error::new(Code::GuardLost, "one batch wanted to change a purchase twice"))
 }

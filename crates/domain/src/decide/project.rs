@@ -31,7 +31,12 @@ pub fn project(facts: &mut Facts, events: &[Event]) -> Result<(ChangeSet, Vec<Pr
             Fact::OrderCancelled { purchase, .. } => {
                 project_move(facts, &mut draft, *purchase, AdmissionEvent::ProjectCancelled)?
             }
-            Fact::ReservationRejected { .. } => Projected::Nothing,
+            Fact::OrderReinstated { purchase, .. } => {
+                project_move(facts, &mut draft, *purchase, AdmissionEvent::ProjectReinstated)?
+            }
+            Fact::ReservationRejected { .. } | Fact::OrderPaid { .. } | Fact::OrderRefunded { .. } => {
+                Projected::Nothing
+            }
             Fact::StockAdjusted { key, delta, number } => adjust(facts, &mut draft, key, *delta, *number),
         });
     }

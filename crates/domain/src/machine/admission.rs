@@ -19,6 +19,8 @@ states! {
         Compensated "COMPENSATED",
         /// Units went back after a cancellation.
         Cancelled "CANCELLED",
+        /// Late money brought a cancelled order back; units are committed again.
+        Reinstated "REINSTATED",
     }
 }
 
@@ -33,6 +35,8 @@ pub enum AdmissionEvent {
     Compensate,
     /// `ORDER_CANCELLED` was projected.
     ProjectCancelled,
+    /// `ORDER_REINSTATED` was projected.
+    ProjectReinstated,
 }
 
 /// Change of the bucket's counters, per unit.
@@ -73,6 +77,10 @@ impl Machine for Admission {
         "cancel_projected": OrderCreated - ProjectCancelled -> Cancelled, when "the store cancelled the order", effect counters(1, 0, -1), message "";
         "cancel_overtook_create": Reserved - ProjectCancelled -> Cancelled, when "the creation's projection is still on its way", effect counters(1, -1, 0), message "";
         "cancel_overtook_direct": Absent - ProjectCancelled -> Cancelled, when "the creation's projection is still on its way", effect counters(0, 0, 0), message "";
+        "reinstate_projected": Cancelled - ProjectReinstated -> Reinstated, when "the store locked stock again", effect counters(-1, 0, 1), message "";
+        "reinstate_overtook_cancel": OrderCreated - ProjectReinstated -> Reinstated, when "the cancellation's projection is still on its way", effect counters(0, 0, 0), message "";
+        "reinstate_overtook_all": Reserved - ProjectReinstated -> Reinstated, when "both earlier projections are still on their way", effect counters(0, -1, 1), message "";
+        "reinstate_overtook_direct": Absent - ProjectReinstated -> Reinstated, when "both earlier projections are still on their way", effect counters(-1, 0, 1), message "";
     };
 
     fn name(self) -> &'static str {

@@ -46,6 +46,8 @@ pub enum OrderEvent {
     CompleteRefund,
     /// The refund was partial or failed.
     EndRefund,
+    /// The provider took a completed refund back.
+    ReturnRefund,
     /// Late money and free stock: the order lives again.
     Reinstate,
     /// A person, or a contradiction, stops everything.
@@ -100,7 +102,8 @@ impl Machine for Order {
         "refund_started": Paid - StartRefund -> Refunding, when "refunds do not pass what was paid", effect NONE, message "";
         "refunded": Refunding - CompleteRefund -> Refunded, when "all that was paid went back", effect NONE, message "ORDER_REFUNDED";
         "refund_ended": Refunding - EndRefund -> Paid, when "the refund was partial or failed", effect NONE, message "";
-        "reinstated": Cancelled - Reinstate -> Paid, when "late money, and stock can be locked again", effect stock(-1, 0, 1), message "ORDER_PAID";
+        "refund_returned": Refunded - ReturnRefund -> Paid, when "the provider took a refund back", effect NONE, message "";
+        "reinstated": Cancelled - Reinstate -> Paid, when "late money, and stock can be locked again", effect stock(-1, 0, 1), message "ORDER_REINSTATED";
         "frozen_created": Created - Freeze -> ManualReview, when "a contradiction was found", effect NONE, message "";
         "frozen_paying": Paying - Freeze -> ManualReview, when "a contradiction was found", effect NONE, message "";
         "frozen_paid": Paid - Freeze -> ManualReview, when "a contradiction was found", effect NONE, message "";

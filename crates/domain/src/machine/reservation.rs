@@ -40,6 +40,8 @@ pub enum ReservationEvent {
     Compensate,
     /// The order was cancelled.
     Cancel,
+    /// Late money brought the order back.
+    Reinstate,
     /// A person, or a contradiction, stops everything.
     Freeze,
 }
@@ -57,6 +59,7 @@ impl Machine for Reservation {
         "compensation_authorized": OrderRejected - Authorize -> Compensating, when "the compensation task is claimed", effect (), message "";
         "compensated": Compensating - Compensate -> Compensated, when "admission answered applied or already applied", effect (), message "";
         "reservation_cancelled": OrderCreated - Cancel -> Cancelled, when "the order is cancelled", effect (), message "ORDER_CANCELLED";
+        "reservation_reinstated": Cancelled - Reinstate -> OrderCreated, when "the order is reinstated", effect (), message "ORDER_REINSTATED";
         "frozen_reserved": Reserved - Freeze -> ManualReview, when "a contradiction was found", effect (), message "";
         "frozen_created": OrderCreated - Freeze -> ManualReview, when "a contradiction was found", effect (), message "";
         "frozen_rejected": OrderRejected - Freeze -> ManualReview, when "a contradiction was found", effect (), message "";

@@ -14,6 +14,7 @@ use crate::error::Error;
 use crate::facts::{Facts, Need};
 use crate::id::{ActivityId, PurchaseId, UserId};
 use crate::machine::order::Order as OrderStatus;
+use crate::payment::Case;
 use crate::ports::Answer;
 use crate::purchase::Purchase;
 use crate::tally::Tally;
@@ -85,6 +86,9 @@ pub trait Store: Send + Sync {
 
     /// Orders, newest first.
     fn list_orders(&self, filter: OrderFilter, page: PageRequest) -> Answer<'_, Vec<Purchase>>;
+
+    /// Cases for people with their handles, newest first.
+    fn list_cases(&self, page: PageRequest) -> Answer<'_, Vec<(i64, Case)>>;
 
     /// What happened to a purchase after it was created, oldest first.
     fn transitions(&self, purchase: PurchaseId) -> Answer<'_, Vec<Transition>>;

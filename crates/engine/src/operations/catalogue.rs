@@ -3,15 +3,16 @@
 use std::sync::Arc;
 
 use onceward_domain::catalogue::{Activity, Bucket, Sku};
-use onceward_domain::changes::{Answered, ChangeSet};
 use onceward_domain::decide;
 pub use onceward_domain::decide::catalogue::{NewSku, Put};
-use onceward_domain::error::{Class, Code, Error};
-use onceward_domain::facts::{Facts, Need};
+use onceward_domain::error::{Code, Error};
+use onceward_domain::facts::Need;
 use onceward_domain::id::{ActivityId, SkuKey};
 
 use crate::engine::Engine;
 use crate::execute::execute;
+use crate::operations::once::once;
+pub use crate::operations::once::{Idempotent, Render, StoredAnswer};
 
 /// A SKU with the gate's counters.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,31 +21,6 @@ pub struct SkuView {
     pub sku: Sku,
     /// The gate's counters, where there are any.
     pub bucket: Option<Bucket>,
-}
-
-/// Renders a first answer: status and body.
-pub type Render = Arc<dyn Fn(Result<&SkuView, &Error>) -> (u16, Vec<u8>) + Send + Sync>;
-
-/// What makes a POST repeatable.
-#[derive(Clone)]
-pub struct Idempotent {
-    /// Caller scope and key.
-    pub key: Arc<str>,
-    /// SHA-256 of what was asked.
-    pub fingerprint: [u8; 32],
-    /// How the first answer is written down.
-    pub render: Render,
-}
-
-/// A first answer, or its repeat.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct StoredAnswer {
-    /// HTTP status.
-    pub status: u16,
-    /// Body.
-    pub body: Vec<u8>,
-    /// Whether it had been given before.
-    pub replayed: bool,
 }
 
 /// A person's change of stock.
@@ -59,7 +35,7 @@ pub struct AdjustStock {
     /// Who.
     pub actor: Arc<str>,
     /// Key, fingerprint and rendering.
-    pub idempotent: Idempotent,
+    pub idempotent: Idempotent<SkuView>,
 }
 
 /// Puts an activity.
@@ -133,34 +109,4 @@ pub async fn adjust_stock(engine: &Engine, command: AdjustStock) -> Result<Store
     .await?;
     engine.signals().relay.notify_one();
     Ok(answer)
-}
-
-/// Style 15: the key is asked before the rule, and a refusal is kept under the key as well.
-fn once(
-    facts: &mut Facts,
-    idempotent: &Idempotent,
-    rule: impl FnOnce(&mut Facts) -> Result<(ChangeSet, SkuView), Error>,
-) -> Result<(ChangeSet, StoredAnswer), Error> {
-    if let Some(first) = facts.answers.get(&idempotent.key) {
-        if first.fingerprint != idempotent.fingerprint {
-            return Err(Error::new(Code::IdempotencyKeyReused, "the key came with another body"));
-        }
-        let answer = StoredAnswer { status: first.status, body: first.body.clone(), replayed: true };
-        return Ok((ChangeSet::default(), answer));
-    }
-    let (mut changes, (status, body)) = match rule(facts) {
-        Ok((changes, view)) => (changes, (idempotent.render)(Ok(&view))),
-        Err(error) if error.class() == Class::Rejected => {
-            (ChangeSet::default(), (idempotent.render)(Err(&error)))
-        }
-        Err(error) => return Err(error),
-    };
-    changes.answers.push(Answered {
-        key: idempotent.key.clone(),
-        fingerprint: idempotent.fingerprint,
-        status,
-        body: body.clone(),
-        at: facts.now,
-    });
-    Ok((changes, StoredAnswer { status, body, replayed: false }))
 }

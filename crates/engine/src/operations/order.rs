@@ -148,10 +148,12 @@ pub async fn cancel(
     let need = Need {
         skus: known.lines.iter().map(|line| line.key.clone()).collect(),
         purchases: vec![known.id],
+        attempts: vec![known.id],
         ..Need::default()
     };
     let after =
         execute(engine, "cancel_order", need, move |facts| decide::cancel::cancel(facts, &request)).await?;
     engine.signals().relay.notify_one();
+    engine.signals().cancel.notify_one();
     Ok(after)
 }

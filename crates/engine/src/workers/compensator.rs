@@ -6,7 +6,7 @@
 
 use onceward_domain::changes::ChangeSet;
 use onceward_domain::decide::compensate::{Authorized, Conclusion, authorize, conclude};
-use onceward_domain::due::{ClaimRequest, Claimed, DueChange, Held, Lane, Sequence, unpack_ids};
+use onceward_domain::due::{Claimed, DueChange, Held, Lane, unpack_ids};
 use onceward_domain::error::Error;
 use onceward_domain::facts::{Facts, Need};
 use onceward_domain::id::PurchaseId;
@@ -16,7 +16,7 @@ use onceward_domain::time::{Timestamp, back_off};
 use crate::engine::Engine;
 use crate::execute::execute;
 use crate::observe;
-use crate::workers::{Next, wait_until};
+use crate::workers::{Next, claim_from, wait_until};
 
 struct Task {
     purchase: PurchaseId,
@@ -28,15 +28,8 @@ struct Task {
 /// # Errors
 /// The store's; what was claimed comes again after its lease.
 pub async fn step(engine: &Engine) -> Result<Next, Error> {
-    let settings = engine.settings();
     let lane = Lane::new(Lane::COMPENSATION);
-    let request = ClaimRequest {
-        lane: lane.clone(),
-        limit: settings.claim_batch,
-        lease: settings.lease,
-        sequence: Sequence::ByDue,
-    };
-    let claimed = engine.store().claim_due(request).await?;
+    let claimed = claim_from(engine, Lane::COMPENSATION).await?;
     if claimed.is_empty() {
         return wait_until(engine, engine.store().next_due(lane).await?).await;
     }

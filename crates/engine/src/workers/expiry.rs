@@ -4,34 +4,30 @@
 //! for its own time in the same transaction; an order that was paid or cancelled in between is passed over.
 
 use onceward_domain::decide::cancel::expire;
-use onceward_domain::due::{ClaimRequest, Claimed, Lane, Sequence, unpack_ids};
+use onceward_domain::due::{Claimed, Lane, unpack_ids};
 use onceward_domain::error::{Class, Error};
 use onceward_domain::facts::Need;
 
 use crate::engine::Engine;
 use crate::execute::execute;
-use crate::workers::{Next, wait_until};
+use crate::workers::{Next, claim_from, wait_until};
 
 /// Claims entries whose time has come and cancels what is due of them.
 ///
 /// # Errors
 /// The store's; what was claimed comes again after its lease.
 pub async fn step(engine: &Engine) -> Result<Next, Error> {
-    let settings = engine.settings();
     let lane = Lane::new(Lane::ORDER_EXPIRY);
-    let request = ClaimRequest {
-        lane: lane.clone(),
-        limit: settings.claim_batch,
-        lease: settings.lease,
-        sequence: Sequence::ByDue,
-    };
-    let claimed = engine.store().claim_due(request).await?;
+    let claimed = claim_from(engine, Lane::ORDER_EXPIRY).await?;
     if claimed.is_empty() {
         return wait_until(engine, engine.store().next_due(lane).await?).await;
     }
     for entry in claimed {
         match end(engine, entry).await {
-            Ok(_) => engine.signals().relay.notify_one(),
+            Ok(_) => {
+                engine.signals().relay.notify_one();
+                engine.signals().cancel.notify_one();
+            }
             // The lease was lost: whoever holds it now does the same.
             Err(error) if error.class() == Class::Conflict => {}
             Err(error) => return Err(error),
@@ -43,7 +39,7 @@ pub async fn step(engine: &Engine) -> Result<Next, Error> {
 async fn end(engine: &Engine, entry: Claimed) -> Result<u32, Error> {
     let ids = unpack_ids(&entry.body);
     let known = engine.store().view(Need { purchases: ids.clone(), ..Need::default() }).await?;
-    let mut need = Need { purchases: ids.clone(), ..Need::default() };
+    let mut need = Need { purchases: ids.clone(), attempts: ids.clone(), ..Need::default() };
     for id in &ids {
         for line in known.purchases.get(id).iter().flat_map(|purchase| &purchase.lines) {
             if !need.skus.contains(&line.key) {

@@ -3,21 +3,27 @@
 //! Invariants: a step may be cut off anywhere and taken again by anybody; it begins with a claim of durable rows and
 //! ends with settling them. No runtime in here: a simulator drives the same steps. Read next: [`consumer`].
 
+pub mod announcer;
+pub mod asker;
 pub mod compensator;
 pub mod consumer;
 pub mod deadline;
 pub mod expiry;
 pub mod projector;
+pub mod refunder;
 pub mod relay;
 pub mod sender;
+pub mod teller;
 pub mod watch;
 
+use onceward_domain::due::{ClaimRequest, Claimed, Lane, Sequence};
 use onceward_domain::error::Error;
 use onceward_domain::time::{Millis, Timestamp};
 use tokio::sync::Notify;
 
 use crate::engine::Engine;
 use crate::runtime::Signals;
+use crate::workers::asker::Round;
 
 /// When a worker should step again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,13 +51,23 @@ pub enum Worker {
     Deadline,
     /// Cancels unpaid orders (OT-04).
     Expiry,
+    /// Tells providers of payment attempts (OT-03).
+    Announcer,
+    /// Hears callbacks (OT-08).
+    Teller,
+    /// Asks providers before a cancel is final (OT-05).
+    Canceller,
+    /// Asks providers once more after it (OT-07).
+    Confirmer,
+    /// Has money given back (OT-09).
+    Refunder,
     /// Keeps gauges and watches invariants.
     Watch,
 }
 
 impl Worker {
     /// Every worker.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 13] = [
         Self::Sender,
         Self::Consumer,
         Self::Relay,
@@ -59,6 +75,11 @@ impl Worker {
         Self::Compensator,
         Self::Deadline,
         Self::Expiry,
+        Self::Announcer,
+        Self::Teller,
+        Self::Canceller,
+        Self::Confirmer,
+        Self::Refunder,
         Self::Watch,
     ];
 
@@ -73,6 +94,11 @@ impl Worker {
             Self::Compensator => "compensator",
             Self::Deadline => "deadline",
             Self::Expiry => "expiry",
+            Self::Announcer => "announcer",
+            Self::Teller => "teller",
+            Self::Canceller => "canceller",
+            Self::Confirmer => "confirmer",
+            Self::Refunder => "refunder",
             Self::Watch => "watch",
         }
     }
@@ -90,6 +116,11 @@ impl Worker {
             Self::Compensator => compensator::step(engine).await,
             Self::Deadline => deadline::step(engine).await,
             Self::Expiry => expiry::step(engine).await,
+            Self::Announcer => announcer::step(engine).await,
+            Self::Teller => teller::step(engine).await,
+            Self::Canceller => asker::step(engine, Round::Cancellation).await,
+            Self::Confirmer => asker::step(engine, Round::Confirmation).await,
+            Self::Refunder => refunder::step(engine).await,
             Self::Watch => watch::step(engine).await,
         }
     }
@@ -102,9 +133,26 @@ impl Worker {
             Self::Projector => Some(&signals.project),
             Self::Compensator => Some(&signals.compensate),
             Self::Expiry => Some(&signals.expire),
+            Self::Announcer => Some(&signals.announce),
+            Self::Teller => Some(&signals.callback),
+            Self::Canceller => Some(&signals.cancel),
+            Self::Confirmer => Some(&signals.confirm),
+            Self::Refunder => Some(&signals.refund),
             Self::Deadline | Self::Watch => None,
         }
     }
+}
+
+/// Claims what is due of a lane, earliest first.
+pub(crate) async fn claim_from(engine: &Engine, lane: &'static str) -> Result<Vec<Claimed>, Error> {
+    let settings = engine.settings();
+    let request = ClaimRequest {
+        lane: Lane::new(lane),
+        limit: settings.claim_batch,
+        lease: settings.lease,
+        sequence: Sequence::ByDue,
+    };
+    engine.store().claim_due(request).await
 }
 
 /// Turns a due-time into a wait by the store's own clock (DR-06).

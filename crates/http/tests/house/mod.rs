@@ -10,6 +10,8 @@ use onceward::gate::Gate;
 use onceward::workers::{Next, Worker};
 use onceward::{Engine, Ports};
 use onceward_domain::derive::KeyRing;
+use onceward_domain::ports::provider::Provider;
+use onceward_domain::ports::sandbox::Sandbox;
 use onceward_domain::ports::store::Store;
 use onceward_domain::time::{Millis, Timestamp};
 use onceward_http::{Access, AppState, Parts, Settings};
@@ -85,14 +87,27 @@ pub(crate) fn buyer(user: &str, request: &str) -> Value {
 
 impl House {
     pub(crate) fn with(access: Access, settings: Settings) -> Self {
-        let clock = Arc::new(ManualClock::new(Timestamp(NOON)));
+        Self::banked(access, settings, Arc::new(ManualClock::new(Timestamp(NOON))), None)
+    }
+
+    /// A house whose payments go to this provider, which is this bank.
+    pub(crate) fn banked(
+        access: Access,
+        settings: Settings,
+        clock: Arc<ManualClock>,
+        bank: Option<(Arc<dyn Provider>, Arc<dyn Sandbox>)>,
+    ) -> Self {
+        let (providers, sandbox) = bank.map_or((Vec::new(), None), |(one, bank)| (vec![one], Some(bank)));
         let store: Arc<dyn Store> = Arc::new(ModelStore::new(clock.clone()));
         let keys = KeyRing::new(&[(1, vec![7; 32])]).unwrap();
-        let ports = Ports::store_backed(store.clone(), Arc::new(CountingIds::new("t")));
+        let ports =
+            Ports::store_backed(store.clone(), Arc::new(CountingIds::new("t"))).with_providers(providers);
         let engine = Engine::new(ports, keys, onceward::Settings::default());
         let gate = Gate::open(engine.clone());
         let metrics = None;
-        let parts = Parts { engine: engine.clone(), gate, access, settings, metrics, clock: clock.clone() };
+        let engine_of = engine.clone();
+        let parts =
+            Parts { engine: engine_of, gate, access, settings, metrics, clock: clock.clone(), sandbox };
         let router = onceward_http::router(AppState::new(parts));
         Self { clock, store, engine, router }
     }

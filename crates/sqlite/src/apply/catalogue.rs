@@ -46,6 +46,7 @@ pub(super) fn add_skus(conn: &Connection, refs: &mut Refs, skus: &[Sku]) -> Resu
             sku.price.currency().numeric(),
             sku.per_user_limit,
             sku.buckets,
+            sku.opening,
             sku.stock.initial,
             sku.stock.available,
             sku.stock.occupied,

@@ -6,6 +6,7 @@
 
 mod catalogue;
 mod history;
+mod money;
 mod places;
 mod purchases;
 
@@ -45,6 +46,8 @@ pub(crate) fn apply(
     purchases::add(conn, refs, &changes.new_purchases, &mut handles)?;
     purchases::change(conn, &changes.purchases, &mut handles)?;
 
+    money::write(conn, changes, &mut handles)?;
+
     history::add_compensations(conn, &changes.new_compensations, &mut handles)?;
     history::move_compensations(conn, &changes.compensations, &mut handles)?;
     history::add_stock_entries(conn, refs, &changes.stock_entries, &mut handles)?;
@@ -66,7 +69,9 @@ impl Handles {
         let idle = changes.new_compensations.is_empty()
             && changes.compensations.is_empty()
             && changes.stock_entries.is_empty()
-            && changes.transitions.is_empty();
+            && changes.transitions.is_empty()
+            && changes.new_payments.is_empty()
+            && changes.new_refunds.is_empty();
         Self { known: HashMap::new(), idle }
     }
 

@@ -7,6 +7,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 pub mod admission;
 pub mod bus;
+pub mod provider;
 pub mod store;
 
 /// Runs every case, and panics at the end with the names of those that failed.

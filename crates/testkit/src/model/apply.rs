@@ -23,32 +23,38 @@ pub(super) fn violated(what: impl Into<String>) -> Error {
 
 impl Rows {
     /// Writes the whole set or says why not; the caller rolls back then.
-    pub(super) fn apply(&mut self, changes: ChangeSet, now: Timestamp, defect: Defect) -> Result<(), Error> {
+    pub(super) fn apply(
+        &mut self,
+        mut changes: ChangeSet,
+        now: Timestamp,
+        defect: Defect,
+    ) -> Result<(), Error> {
         if !changes.events.is_empty() {
             return Err(violated("events reached the store that should be in an outbox entry"));
         }
-        for activity in changes.activities {
+        for activity in std::mem::take(&mut changes.activities) {
             self.activities.put(activity.id.clone(), activity);
         }
-        for sku in changes.new_skus {
+        for sku in std::mem::take(&mut changes.new_skus) {
             self.add_sku(sku)?;
         }
-        for sku in changes.changed_skus {
+        for sku in std::mem::take(&mut changes.changed_skus) {
             self.change_terms(sku)?;
         }
-        for change in changes.stock {
+        for change in std::mem::take(&mut changes.stock) {
             self.move_stock(change, defect)?;
         }
-        for bucket in changes.new_buckets {
+        for bucket in std::mem::take(&mut changes.new_buckets) {
             self.add_bucket(bucket)?;
         }
-        for change in changes.buckets {
+        for change in std::mem::take(&mut changes.buckets) {
             self.move_bucket(change, defect)?;
         }
-        for purchase in changes.new_purchases {
+        for purchase in std::mem::take(&mut changes.new_purchases) {
             self.add_purchase(purchase)?;
         }
-        self.move_purchases(changes.purchases, defect)?;
+        self.move_purchases(std::mem::take(&mut changes.purchases), defect)?;
+        self.apply_money(&mut changes, defect)?;
         for task in changes.new_compensations {
             self.add_compensation(task)?;
         }

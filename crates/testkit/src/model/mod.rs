@@ -15,6 +15,7 @@ use onceward_domain::due::{ClaimRequest, Claimed, Lane, LaneStatus, Waiting};
 use onceward_domain::error::Error;
 use onceward_domain::facts::{Facts, Need};
 use onceward_domain::id::PurchaseId;
+use onceward_domain::payment::Case;
 use onceward_domain::ports::Answer;
 use onceward_domain::ports::clock::Clock;
 use onceward_domain::ports::store::{OrderFilter, PageRequest, Store, Work};
@@ -28,6 +29,7 @@ pub(crate) mod rows;
 
 mod apply;
 mod due;
+mod money;
 mod purchases;
 mod read;
 mod table;
@@ -128,6 +130,10 @@ impl Store for ModelStore {
 
     fn list_orders(&self, filter: OrderFilter, page: PageRequest) -> Answer<'_, Vec<Purchase>> {
         Box::pin(async move { Ok(self.rows().list_orders(&filter, page)) })
+    }
+
+    fn list_cases(&self, page: PageRequest) -> Answer<'_, Vec<(i64, Case)>> {
+        Box::pin(async move { Ok(self.rows().list_cases(page)) })
     }
 
     fn transitions(&self, purchase: PurchaseId) -> Answer<'_, Vec<Transition>> {

@@ -54,6 +54,8 @@ impl Rows {
             tasks_without_rejection: u64::try_from(stray).expect("memory is smaller"),
             inbox_contradictions: count(&contradicts_inbox),
             cancels_without_release: count(&|row| !self.is_released_once(row)),
+            money_contradictions: count(&|row| self.contradicts_money(row)),
+            cases: u64::try_from(self.cases.len()).expect("memory is smaller"),
             quarantined: u64::try_from(self.quarantined.len()).expect("memory is smaller"),
             bytes: 0,
             about: Arc::from("model store: sorted maps in memory"),

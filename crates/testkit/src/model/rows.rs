@@ -8,7 +8,8 @@ use onceward_domain::catalogue::{Activity, Bucket, Sku};
 use onceward_domain::changes::{Answered, CompensationTask, Quarantined, StockEntry, Transition};
 use onceward_domain::due::{Lane, Member, Token};
 use onceward_domain::facts::{Facts, Need};
-use onceward_domain::id::{ActivityId, PurchaseId, SkuKey, UserId};
+use onceward_domain::id::{ActivityId, PaymentId, PurchaseId, RefundId, SkuKey, UserId};
+use onceward_domain::payment::{Callback, Case, Payment, Refund};
 use onceward_domain::purchase::Purchase;
 use onceward_domain::time::Timestamp;
 
@@ -61,6 +62,13 @@ pub(crate) struct Rows {
     pub(crate) transitions: Table<(PurchaseId, i64), Transition>,
     pub(crate) quarantined: Table<(Arc<str>, [u8; 32]), Quarantined>,
     pub(crate) answers: Table<Arc<str>, Answered>,
+    pub(crate) payments: Table<PaymentId, Payment>,
+    pub(crate) refunds: Table<RefundId, Refund>,
+    /// Provider transactions, each of one payment.
+    pub(crate) transactions_taken: Table<(Arc<str>, Arc<str>), PaymentId>,
+    pub(crate) callbacks: Table<(Arc<str>, Arc<str>), Callback>,
+    pub(crate) cases: Table<i64, Case>,
+    pub(crate) case_keys: Table<(&'static str, Arc<str>), i64>,
     pub(crate) due: Table<(Lane, Member), DueRow>,
     pub(crate) by_due: Table<(Lane, Timestamp, i64), Member>,
     pub(crate) by_arrival: Table<(Lane, i64), Member>,
@@ -125,6 +133,30 @@ macro_rules! every_table {
         }
         {
             let $table = &mut $rows.answers;
+            $what;
+        }
+        {
+            let $table = &mut $rows.payments;
+            $what;
+        }
+        {
+            let $table = &mut $rows.refunds;
+            $what;
+        }
+        {
+            let $table = &mut $rows.transactions_taken;
+            $what;
+        }
+        {
+            let $table = &mut $rows.callbacks;
+            $what;
+        }
+        {
+            let $table = &mut $rows.cases;
+            $what;
+        }
+        {
+            let $table = &mut $rows.case_keys;
             $what;
         }
         {
@@ -193,6 +225,7 @@ impl Rows {
         for key in &need.answers {
             facts.answers.extend(self.answers.get(key).map(|row| (Arc::clone(key), row.clone())));
         }
+        self.load_money(need, &mut facts);
         facts
     }
 

@@ -199,7 +199,7 @@ fn add_units(units: &mut Units, key: &SkuKey, purchase: &Purchase, frees: bool) 
     }
     match purchase.admission {
         Admission::Reserved => units.open_reserved += count,
-        Admission::OrderCreated => units.committed += count,
+        Admission::OrderCreated | Admission::Reinstated => units.committed += count,
         Admission::Absent | Admission::Compensated | Admission::Cancelled => {}
     }
     let Some(order) = &purchase.order else { return };
@@ -263,9 +263,11 @@ fn release_is_authorized(purchase: &Purchase) -> bool {
     let marker = purchase.compensation == Some(purchase.id.compensation());
     match purchase.admission {
         Admission::Compensated => authorized && marker,
-        Admission::Absent | Admission::Reserved | Admission::OrderCreated | Admission::Cancelled => {
-            purchase.compensation.is_none()
-        }
+        Admission::Absent
+        | Admission::Reserved
+        | Admission::OrderCreated
+        | Admission::Cancelled
+        | Admission::Reinstated => purchase.compensation.is_none(),
     }
 }
 
@@ -279,7 +281,12 @@ fn commitment_agrees(purchase: &Purchase) -> bool {
     let status = purchase.order.as_ref().map(|order| order.status);
     match purchase.admission {
         Admission::OrderCreated => status.is_some(),
-        Admission::Cancelled => status == Some(OrderStatus::Cancelled),
+        // Its reinstatement may still be on its way.
+        Admission::Cancelled => matches!(
+            status,
+            Some(OrderStatus::Cancelled | OrderStatus::Paid | OrderStatus::Refunding | OrderStatus::Refunded)
+        ),
+        Admission::Reinstated => status.is_some_and(|status| status != OrderStatus::Cancelled),
         Admission::Absent => purchase.route == Route::Direct,
         Admission::Reserved | Admission::Compensated => purchase.route == Route::Flash,
     }
@@ -368,7 +375,7 @@ fn is_settled(purchase: &Purchase) -> bool {
     };
     let cancelled = purchase.order.as_ref().map(|order| order.status == OrderStatus::Cancelled);
     let gate = match purchase.admission {
-        Admission::OrderCreated => cancelled == Some(false),
+        Admission::OrderCreated | Admission::Reinstated => cancelled == Some(false),
         Admission::Cancelled => cancelled == Some(true),
         Admission::Compensated => cancelled.is_none(),
         Admission::Absent | Admission::Reserved => false,

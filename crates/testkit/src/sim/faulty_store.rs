@@ -10,6 +10,7 @@ use onceward_domain::due::{ClaimRequest, Claimed, DueChange, Held, Lane, LaneSta
 use onceward_domain::error::{Code, Error};
 use onceward_domain::facts::{Facts, Need};
 use onceward_domain::id::PurchaseId;
+use onceward_domain::payment::Case;
 use onceward_domain::ports::Answer;
 use onceward_domain::ports::store::{Decide, OrderFilter, PageRequest, Store, Work};
 use onceward_domain::purchase::Purchase;
@@ -210,6 +211,10 @@ impl Store for FaultyStore {
 
     fn list_orders(&self, filter: OrderFilter, page: PageRequest) -> Answer<'_, Vec<Purchase>> {
         Box::pin(self.call("list_orders", true, self.world.store.list_orders(filter, page)))
+    }
+
+    fn list_cases(&self, page: PageRequest) -> Answer<'_, Vec<(i64, Case)>> {
+        Box::pin(self.call("list_cases", true, self.world.store.list_cases(page)))
     }
 
     fn transitions(&self, purchase: PurchaseId) -> Answer<'_, Vec<Transition>> {

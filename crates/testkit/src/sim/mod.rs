@@ -201,6 +201,7 @@ fn on_sale(scenario: &Scenario) -> ChangeSet {
             price: Money::new(1999, Currency::CNY).expect("a small price"),
             per_user_limit: scenario.per_user_limit,
             buckets: 1,
+            opening: stall.stock,
             stock: Stock::full(stall.stock),
             adjustments: 0,
             revision: 0,

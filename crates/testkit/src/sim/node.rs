@@ -49,6 +49,7 @@ pub(crate) fn engine(world: &Arc<World>, node: usize, incarnation: u32, scenario
         bus: Arc::new(FaultyBus::new(world.clone(), bus)),
         store,
         ids,
+        providers: Vec::new(),
     };
     let settings = Settings {
         claim_batch: scenario.claim_batch,

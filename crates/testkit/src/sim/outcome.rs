@@ -35,16 +35,22 @@ pub(crate) fn has_landed(world: &World, topic: Topic, message: &Message) -> bool
         Topic::Events => match wire::decode_event(&message.payload).map(|event| event.fact) {
             Ok(Fact::OrderCreated { purchase, .. }) => {
                 let gate = rows.purchases.get(&purchase).map(|purchase| purchase.admission);
-                matches!(gate, Some(Admission::OrderCreated | Admission::Cancelled))
+                matches!(gate, Some(Admission::OrderCreated | Admission::Cancelled | Admission::Reinstated))
             }
             Ok(Fact::OrderCancelled { purchase, .. }) => {
                 let gate = rows.purchases.get(&purchase).map(|purchase| purchase.admission);
-                gate == Some(Admission::Cancelled)
+                matches!(gate, Some(Admission::Cancelled | Admission::Reinstated))
+            }
+            Ok(Fact::OrderReinstated { purchase, .. }) => {
+                let gate = rows.purchases.get(&purchase).map(|purchase| purchase.admission);
+                gate == Some(Admission::Reinstated)
             }
             Ok(Fact::StockAdjusted { key, number, .. }) => {
                 rows.buckets.get(&key).is_some_and(|bucket| bucket.adjustments >= number)
             }
-            Ok(Fact::ReservationRejected { .. }) => true,
+            Ok(Fact::ReservationRejected { .. } | Fact::OrderPaid { .. } | Fact::OrderRefunded { .. }) => {
+                true
+            }
             Err(_) => false,
         },
     }

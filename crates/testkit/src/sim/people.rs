@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use onceward::Engine;
-use onceward::operations::catalogue::{self, AdjustStock, Idempotent, Render};
+use onceward::operations::catalogue::{self, AdjustStock, Idempotent, Render, SkuView};
 use onceward::operations::operate;
 use onceward::operations::order::{self, DirectOrder};
 use onceward_domain::error::Code;
@@ -223,7 +223,7 @@ async fn direct(net: &Net, skus: Vec<usize>, user: u64, request: u64, cancels: b
 
 /// A person's adjustment, sent twice under one key: it counts once.
 async fn adjust(net: &Net, sku: usize, delta: i64, key: u64) {
-    let render: Render = Arc::new(|answer| match answer {
+    let render: Render<SkuView> = Arc::new(|answer| match answer {
         Ok(_) => (OK, Vec::new()),
         Err(error) => (REFUSED, error.code().as_str().as_bytes().to_vec()),
     });

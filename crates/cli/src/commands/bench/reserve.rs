@@ -215,6 +215,7 @@ impl Served {
             settings: onceward_http::Settings::default(),
             metrics: None,
             clock: wiring::clock(),
+            sandbox: None,
         });
         let doing = "listening for the load";
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use onceward_domain::changes::{ChangeSet, Step};
 use onceward_domain::facts::Need;
+use onceward_domain::id::{IdKind, PaymentId, RefundId};
 use onceward_domain::machine::Machine;
 use onceward_domain::machine::admission::Admission;
 use onceward_domain::machine::order::Order as OrderStatus;
@@ -55,7 +56,12 @@ fn absent_rows(ground: &Ground) {
         buyers: vec![nobody.clone()],
         compensations: vec![id(1)],
         answers: vec![Arc::from("none")],
+        payments: vec![PaymentId(id(1).with_kind(IdKind::Payment))],
+        refunds: vec![RefundId(id(1).with_kind(IdKind::Refund))],
+        attempts: vec![id(1)],
+        callbacks: vec![(Arc::from("nobody"), Arc::from("nothing"))],
     });
+    assert!(facts.payments.is_empty() && facts.refunds.is_empty() && facts.callbacks.is_empty());
     assert!(facts.activities.is_empty() && facts.skus.is_empty() && facts.buckets.is_empty());
     assert!(facts.purchases.is_empty() && facts.compensations.is_empty() && facts.answers.is_empty());
     assert_eq!(facts.purchases_of(&nobody.0, &nobody.1).count(), 0);

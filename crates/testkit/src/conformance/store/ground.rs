@@ -167,6 +167,7 @@ pub(in crate::conformance) fn sku(activity: &str, name: &str, stock: i64) -> Sku
         price: cny(1999),
         per_user_limit: 2,
         buckets: 1,
+        opening: stock,
         stock: Stock::full(stock),
         adjustments: 0,
         revision: 0,

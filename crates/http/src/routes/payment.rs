@@ -1,0 +1,176 @@
+//! Paying and giving back: `/v1/orders/{order_id}/payments`, `…/refunds`, `/v1/webhooks/{provider}`, `/v1/ops/anomalies`.
+
+use axum::Extension;
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::Response;
+use onceward_domain::id::OrderId;
+use onceward_domain::payment::{Payment, Refund};
+
+use super::json;
+use crate::auth::Caller;
+use crate::body::Payload;
+use crate::check::Faults;
+use crate::dto::payment::{CaseView, PaymentBody, PaymentView, ReceiptView, RefundBody, RefundView};
+use crate::dto::{Data, Page};
+use crate::first_answer::{Once, answered};
+use crate::operation::detached;
+use crate::params::{PathIds, Query, cursor};
+use crate::problem::{Problem, ProblemBody};
+use crate::raw_body::RawBody;
+use crate::state::AppState;
+use crate::values::Id;
+use onceward::operations::payment::{self, Ask, Recorded, Start};
+
+/// Starts a payment. While an attempt is open, that one is the answer.
+#[utoipa::path(
+    post, path = "/v1/orders/{order_id}/payments", tag = "payments", operation_id = "start_payment",
+    params(
+        ("order_id" = Id, Path),
+        ("Idempotency-Key" = String, Header, min_length = 1, max_length = 255, pattern = "^[\\x21-\\x7e]{1,255}$",
+            description = "Names this request: a repeat with the same body gets the first answer again."),
+    ),
+    request_body = PaymentBody<'_>,
+    responses(
+        (status = 201, description = "The attempt.", body = PaymentView,
+            headers(("Idempotency-Replayed" = String, description = "`true` where this is the first answer again."))),
+        (status = 404, description = "`not_found`", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 409, description = "`order_not_payable` (with `order_status`), `idempotency_in_progress`", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 422, description = "`invalid`, `idempotency_key_reused`", body = ProblemBody, content_type = "application/problem+json"),
+    ),
+)]
+pub(super) async fn start(
+    State(state): State<AppState>,
+    Extension(caller): Extension<Caller>,
+    ids: PathIds,
+    headers: HeaderMap,
+    payload: Payload,
+) -> Result<Response, Problem> {
+    let order = order_id(&ids)?;
+    let is_known = |name: &str| state.engine.provider(name).is_some();
+    let terms = payload.parse::<PaymentBody<'_>>()?.into_terms(is_known)?;
+    let operation = format!("POST /v1/orders/{order}/payments");
+    let once = Once { caller: &caller, operation: &operation, status: StatusCode::CREATED };
+    let (idempotent, running) = once.begin::<Payment, PaymentView>(&state, &headers, &terms)?;
+    let start = Start { order, provider: terms.provider, actor: caller.0, idempotent };
+    let answer = detached(async move {
+        let answer = payment::start(&state.engine, start).await;
+        drop(running);
+        answer
+    });
+    answer.await.map(answered)
+}
+
+/// Asks for money back.
+#[utoipa::path(
+    post, path = "/v1/orders/{order_id}/refunds", tag = "payments", operation_id = "refund_order",
+    params(
+        ("order_id" = Id, Path),
+        ("Idempotency-Key" = String, Header, min_length = 1, max_length = 255, pattern = "^[\\x21-\\x7e]{1,255}$",
+            description = "Names this request: a repeat with the same body gets the first answer again."),
+    ),
+    request_body = RefundBody<'_>,
+    responses(
+        (status = 201, description = "The refund.", body = RefundView,
+            headers(("Idempotency-Replayed" = String, description = "`true` where this is the first answer again."))),
+        (status = 404, description = "`not_found`", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 409, description = "`order_not_refundable` (with `order_status`), `idempotency_in_progress`", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 422, description = "`invalid`, `refund_exceeds_paid`, `idempotency_key_reused`", body = ProblemBody, content_type = "application/problem+json"),
+    ),
+)]
+pub(super) async fn refund(
+    State(state): State<AppState>,
+    Extension(caller): Extension<Caller>,
+    ids: PathIds,
+    headers: HeaderMap,
+    payload: Payload,
+) -> Result<Response, Problem> {
+    let order = order_id(&ids)?;
+    let terms = payload.parse::<RefundBody<'_>>()?.into_terms()?;
+    let operation = format!("POST /v1/orders/{order}/refunds");
+    let once = Once { caller: &caller, operation: &operation, status: StatusCode::CREATED };
+    let (idempotent, running) = once.begin::<Refund, RefundView>(&state, &headers, &terms)?;
+    let ask = Ask { order, amount: terms.amount, reason: terms.reason, actor: caller.0, idempotent };
+    let answer = detached(async move {
+        let answer = payment::ask_refund(&state.engine, ask).await;
+        drop(running);
+        answer
+    });
+    answer.await.map(answered)
+}
+
+/// Lists the refunds of an order, oldest first.
+#[utoipa::path(
+    get, path = "/v1/orders/{order_id}/refunds", tag = "payments", operation_id = "list_refunds",
+    params(("order_id" = Id, Path)),
+    responses(
+        (status = 200, description = "Its refunds.", body = Data<RefundView>),
+        (status = 404, description = "`not_found`", body = ProblemBody, content_type = "application/problem+json"),
+    ),
+)]
+pub(super) async fn refunds(State(state): State<AppState>, ids: PathIds) -> Result<Response, Problem> {
+    let found = payment::refunds(&state.engine, order_id(&ids)?).await?;
+    Ok(json(StatusCode::OK, &Data { data: found.iter().map(RefundView::from).collect() }))
+}
+
+/// Takes a provider's callback, in the provider's own format and with its signature.
+#[utoipa::path(
+    post, path = "/v1/webhooks/{provider}", tag = "payments", operation_id = "take_callback",
+    params(("provider" = String, Path)),
+    request_body(content = Vec<u8>, content_type = "application/octet-stream", description = "The raw body."),
+    responses(
+        (status = 200, description = "It is recorded, now or before.", body = ReceiptView),
+        (status = 202, description = "It is kept: its payment is not known yet.", body = ReceiptView),
+        (status = 401, description = "`bad_signature`", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 404, description = "`unknown_provider`", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 422, description = "`invalid`: signed, but not readable.", body = ProblemBody, content_type = "application/problem+json"),
+    ),
+    security(()),
+)]
+pub(super) async fn webhook(
+    State(state): State<AppState>,
+    ids: PathIds,
+    headers: HeaderMap,
+    RawBody(body): RawBody,
+) -> Result<Response, Problem> {
+    let provider = ids.text("provider").to_owned();
+    // A header that is no text cannot be part of a signature that holds.
+    let headers: Vec<(String, String)> = headers
+        .iter()
+        .filter_map(|(name, value)| Some((name.as_str().to_owned(), value.to_str().ok()?.to_owned())))
+        .collect();
+    let taken = detached(async move { payment::callback(&state.engine, &provider, &headers, &body).await });
+    Ok(match taken.await? {
+        Recorded::Heard => json(StatusCode::OK, &ReceiptView { result: "recorded" }),
+        Recorded::Kept => json(StatusCode::ACCEPTED, &ReceiptView { result: "kept" }),
+    })
+}
+
+/// Lists cases for a person, newest first.
+#[utoipa::path(
+    get, path = "/v1/ops/anomalies", tag = "operations", operation_id = "list_anomalies",
+    params(
+        ("limit" = Option<i64>, Query, minimum = 1, maximum = 200, description = "Rows of the page; 50 where it is not given."),
+        ("after" = Option<String>, Query, pattern = "^c1[0-9a-f]{16}$", description = "`next` of the page before."),
+    ),
+    responses(
+        (status = 200, description = "One page.", body = Page<CaseView>),
+        (status = 422, description = "`invalid`", body = ProblemBody, content_type = "application/problem+json"),
+    ),
+)]
+pub(super) async fn anomalies(State(state): State<AppState>, query: Query) -> Result<Response, Problem> {
+    let mut faults = Faults::default();
+    let page = query.page(&mut faults);
+    let page = faults.finish(page)?;
+    let found = state.engine.store().list_cases(page).await?;
+    let is_full = found.len() as u64 >= u64::from(page.limit);
+    let next = found.last().filter(|_| is_full).map(|(handle, _)| cursor(*handle));
+    Ok(json(
+        StatusCode::OK,
+        &Page { data: found.iter().map(|(_, case)| CaseView::from(case)).collect(), next },
+    ))
+}
+
+fn order_id(ids: &PathIds) -> Result<OrderId, Problem> {
+    ids.uuid("order_id").map(OrderId)
+}

@@ -1,0 +1,12 @@
+//! Payment providers: adapters of [`onceward_domain::ports::provider::Provider`].
+//!
+//! **Purpose.** Speak a provider's language outwards and one [`onceward_domain::payment::Word`] inwards.
+//!
+//! **Invariants.** An answer that did not come is an unknown outcome, never a failure (DR-02); a callback is believed
+//! for its signature over the raw bytes, and for nothing else.
+//!
+//! **Deliberately absent.** Decisions about orders: what a word means for one is the domain's.
+//!
+//! **Read next.** [`sandbox`], the bank that plays a real provider.
+
+pub mod sandbox;

@@ -1,0 +1,22 @@
+//! The sandbox bank: plays a real provider, with a truth of its own in a store of its own.
+//!
+//! Invariants: what it answered is on disk, so a kill of the process that hosts it makes it forget nothing; it calls
+//! back over real HTTP with real signatures, so nothing about it is easier than a real provider. Read next: `book`
+//! (its truth) → `journal` (how that lasts) → `bank` (its rules) → `provider` (how the engine sees it) → `courier`.
+
+mod bank;
+mod book;
+mod callback;
+mod courier;
+mod journal;
+mod post;
+mod provider;
+mod signature;
+
+pub use bank::{Bank, BankOptions, Policy, TIMEOUT};
+pub use courier::{Courier, Target};
+pub use provider::SandboxProvider;
+pub use signature::{Signer, WINDOW};
+
+/// The provider's name in the API and in rows.
+pub const NAME: &str = "sandbox";

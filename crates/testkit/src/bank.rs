@@ -1,0 +1,223 @@
+//! A bank to test with: a provider with a truth of its own, that can be told to be silent at the worst moment.
+//!
+//! Invariants: a payment's money moves once; a refund's id is its key; what it says when asked is its truth, unless it says
+//! nothing. Deliberately absent: signatures and HTTP (the sandbox provider has them), and time.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use onceward_domain::error::{Code, Error};
+use onceward_domain::id::{PaymentId, RefundId};
+use onceward_domain::money::Money;
+use onceward_domain::payment::Word;
+use onceward_domain::ports::Answer;
+use onceward_domain::ports::provider::{
+    ClientData, PaymentOrder, Provider, RawCallback, RefundOrder, Verified,
+};
+
+/// How the bank answers one kind of call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Mood {
+    /// As it should.
+    #[default]
+    Ok,
+    /// It refuses to talk; nothing happened.
+    Away,
+    /// Nothing happened, and no answer comes.
+    Silent,
+    /// It did what was asked; no answer comes.
+    SilentAfterEffect,
+}
+
+/// Where a payment stands at the bank.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Standing {
+    /// Money may come.
+    Open,
+    /// Money came.
+    Succeeded,
+    /// Declined.
+    Failed,
+    /// Closed without money.
+    Closed,
+}
+
+/// A payment, as the bank knows it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Account {
+    /// Where it stands.
+    pub standing: Standing,
+    /// What was, or is to be, taken.
+    pub amount: Money,
+    /// What went back.
+    pub refunded: i64,
+}
+
+#[derive(Debug, Default)]
+struct Books {
+    payments: BTreeMap<PaymentId, Account>,
+    refunds: BTreeMap<RefundId, Word>,
+    query: Mood,
+    close: Mood,
+    refund: Mood,
+    refuses_refunds: bool,
+}
+
+/// The bank.
+#[derive(Debug, Default)]
+pub struct Bank {
+    books: Mutex<Books>,
+}
+
+impl Bank {
+    /// An open bank without payments.
+    #[must_use]
+    pub fn new() -> Arc<Self> {
+        Arc::new(Self::default())
+    }
+
+    fn books(&self) -> MutexGuard<'_, Books> {
+        self.books.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How it answers queries and closes.
+    pub fn when_asked(&self, query: Mood, close: Mood) {
+        let mut books = self.books();
+        (books.query, books.close) = (query, close);
+    }
+
+    /// How it answers refunds, and whether it refuses them.
+    pub fn when_refunding(&self, mood: Mood, refuses: bool) {
+        let mut books = self.books();
+        (books.refund, books.refuses_refunds) = (mood, refuses);
+    }
+
+    /// What it knows of a payment.
+    #[must_use]
+    pub fn account(&self, payment: PaymentId) -> Option<Account> {
+        self.books().payments.get(&payment).cloned()
+    }
+
+    /// A buyer pays: money moves if the payment is open, or by force. Answers the word a callback would carry.
+    pub fn pay(&self, payment: PaymentId, by_force: bool) -> Option<Word> {
+        let mut books = self.books();
+        let account = books.payments.get_mut(&payment)?;
+        if account.standing != Standing::Succeeded {
+            if account.standing != Standing::Open && !by_force {
+                return None;
+            }
+            account.standing = Standing::Succeeded;
+        }
+        Some(word_of(payment, account))
+    }
+
+    /// A buyer is declined.
+    pub fn decline(&self, payment: PaymentId) -> Option<Word> {
+        let mut books = self.books();
+        let account = books.payments.get_mut(&payment).filter(|one| one.standing == Standing::Open)?;
+        account.standing = Standing::Failed;
+        Some(word_of(payment, account))
+    }
+
+    /// Money that the bank holds and has not given back, in minor units.
+    #[must_use]
+    pub fn kept(&self) -> i64 {
+        let books = self.books();
+        let took = books.payments.values().filter(|one| one.standing == Standing::Succeeded);
+        took.map(|one| one.amount.amount() - one.refunded).sum()
+    }
+}
+
+/// The word about a payment.
+fn word_of(payment: PaymentId, account: &Account) -> Word {
+    match account.standing {
+        Standing::Open => Word::Processing { payment },
+        Standing::Failed => Word::Failed { payment },
+        Standing::Closed => Word::Closed { payment },
+        Standing::Succeeded => {
+            let transaction = Arc::from(format!("txn-{payment}"));
+            Word::Succeeded { payment, transaction, amount: account.amount }
+        }
+    }
+}
+
+fn answer<T: Send + 'static>(
+    mood: Mood,
+    effect: impl FnOnce() -> T,
+    doing: &'static str,
+) -> Answer<'static, T> {
+    let outcome = match mood {
+        Mood::Ok => Ok(effect()),
+        Mood::Away => Err(Error::new(Code::Unavailable, doing)),
+        Mood::Silent => Err(Error::new(Code::OutcomeUnknown, doing)),
+        Mood::SilentAfterEffect => {
+            drop(effect());
+            Err(Error::new(Code::OutcomeUnknown, doing))
+        }
+    };
+    Box::pin(std::future::ready(outcome))
+}
+
+impl Provider for Bank {
+    fn name(&self) -> &'static str {
+        "sandbox"
+    }
+
+    fn create(&self, order: PaymentOrder) -> Answer<'_, ClientData> {
+        let fresh = Account { standing: Standing::Open, amount: order.amount, refunded: 0 };
+        self.books().payments.entry(order.payment).or_insert(fresh);
+        Box::pin(std::future::ready(Ok(Arc::from("{}"))))
+    }
+
+    fn query(&self, payment: PaymentId) -> Answer<'_, Word> {
+        let books = self.books();
+        let word =
+            books.payments.get(&payment).map_or(Word::Processing { payment }, |one| word_of(payment, one));
+        answer(books.query, || word, "asking the bank")
+    }
+
+    fn close(&self, payment: PaymentId) -> Answer<'_, Word> {
+        let mut books = self.books();
+        let mood = books.close;
+        let amount = Money::zero(onceward_domain::money::Currency::CNY);
+        let unheard = Account { standing: Standing::Closed, amount, refunded: 0 };
+        let close = || {
+            let account = books.payments.entry(payment).or_insert(unheard);
+            if account.standing == Standing::Open {
+                account.standing = Standing::Closed;
+            }
+            word_of(payment, account)
+        };
+        answer(mood, close, "closing at the bank")
+    }
+
+    fn refund(&self, order: RefundOrder) -> Answer<'_, Word> {
+        let mut books = self.books();
+        let mood = books.refund;
+        let give_back = || {
+            if let Some(known) = books.refunds.get(&order.refund) {
+                return known.clone();
+            }
+            let refuses = books.refuses_refunds;
+            let account = books.payments.get_mut(&order.payment).filter(|one| {
+                !refuses
+                    && one.standing == Standing::Succeeded
+                    && one.refunded + order.amount.amount() <= one.amount.amount()
+            });
+            let word = match account {
+                Some(account) => {
+                    account.refunded += order.amount.amount();
+                    Word::Refunded { refund: order.refund }
+                }
+                None => Word::RefundFailed { refund: order.refund },
+            };
+            books.refunds.insert(order.refund, word.clone());
+            word
+        };
+        answer(mood, give_back, "refunding at the bank")
+    }
+
+    fn verify(&self, _callback: &RawCallback<'_>) -> Result<Verified, Error> {
+        Err(Error::new(Code::BadSignature, "this bank calls nobody back"))
+    }
+}
