@@ -11,6 +11,7 @@ mod machines;
 
 use std::fs;
 use std::path::Path;
+use std::process::{Command, Stdio};
 
 use clap::Args;
 
@@ -28,6 +29,7 @@ of this folder, this one included, from the code; `cargo xtask codegen --check` 
 | file | made from |
 |---|---|
 | `machines.md` | the tables of the state machines, `onceward_domain::machine` |
+| `openapi.json` | the routes of the API; it is what `onceward openapi` prints and the server serves |
 ";
 
 #[derive(Args)]
@@ -46,7 +48,7 @@ struct Output {
 /// Writes the files, or compares them with what is there.
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let folder = workspace::root().join(FOLDER);
-    let outputs = outputs();
+    let outputs = outputs()?;
     if arguments.check {
         let stale = stale_files(&folder, &outputs)?;
         if stale.is_empty() {
@@ -58,12 +60,27 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     write(&folder, &outputs)
 }
 
-fn outputs() -> Vec<Output> {
+fn outputs() -> Result<Vec<Output>, Failure> {
     let machines = machines::document(&onceward_domain::machine::all());
-    vec![
+    Ok(vec![
         Output { name: "README.md", text: README.to_owned() },
         Output { name: "machines.md", text: machines },
-    ]
+        Output { name: "openapi.json", text: openapi()? },
+    ])
+}
+
+/// Asks the program itself, so that the file is what it prints; the tools need not link the API for that.
+fn openapi() -> Result<String, Failure> {
+    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    let printed = cargo
+        .current_dir(workspace::root())
+        .args(["run", "--quiet", "--package", "onceward-cli", "--", "openapi"])
+        .stderr(Stdio::inherit())
+        .output()?;
+    if !printed.status.success() {
+        return Err("`onceward openapi` failed".into());
+    }
+    Ok(String::from_utf8(printed.stdout)?)
 }
 
 fn write(folder: &Path, outputs: &[Output]) -> Result<(), Failure> {
