@@ -60,6 +60,8 @@ pub struct Settings {
     pub claim_batch: u32,
     /// Lease of every claim; a worker that is slower loses its claim, never its work.
     pub lease: Millis,
+    /// Lease of claims that wait for a payment provider: longer than a round of three calls that are all silent.
+    pub provider_lease: Millis,
     /// First wait after a failure.
     pub back_off_base: Millis,
     /// Longest wait after a failure.
@@ -77,6 +79,7 @@ impl Default for Settings {
             order_batch: 500,
             claim_batch: 64,
             lease: Millis(30_000),
+            provider_lease: Millis(60_000),
             back_off_base: Millis(100),
             back_off_cap: Millis(30_000),
             attempts_limit: 16,

@@ -3,6 +3,7 @@
 //! Usually the request that made the attempt has told the provider already and removed the entry; this worker is for the
 //! times it could not. Invariant: an attempt nobody could announce stays an attempt; its order's expiry asks about it.
 
+use futures_util::future::join_all;
 use onceward_domain::due::{Charge, Claimed, DueChange, Lane};
 use onceward_domain::error::Error;
 use onceward_domain::facts::Need;
@@ -13,21 +14,21 @@ use uuid::Uuid;
 
 use crate::engine::Engine;
 use crate::execute::{Ending, settle};
-use crate::workers::{Next, claim_from, wait_until};
+use crate::workers::{Next, claim_for_provider, wait_until};
 
 /// Claims attempts, announces each, settles them.
 ///
 /// # Errors
 /// The store's; what was claimed comes again after its lease.
 pub async fn step(engine: &Engine) -> Result<Next, Error> {
-    let claimed = claim_from(engine, Lane::PAYMENT).await?;
+    let claimed = claim_for_provider(engine, Lane::PAYMENT).await?;
     if claimed.is_empty() {
         return wait_until(engine, engine.store().next_due(Lane::new(Lane::PAYMENT)).await?).await;
     }
+    let told = join_all(claimed.iter().map(|entry| announce(engine, entry))).await;
     let mut endings: Vec<Ending> = Vec::with_capacity(claimed.len());
-    for entry in claimed {
-        let told = announce(engine, &entry).await?;
-        endings.push(end(engine, entry, told));
+    for (entry, told) in claimed.into_iter().zip(told) {
+        endings.push(end(engine, entry, told?));
     }
     settle(engine.store(), "payment.announced", endings).await?;
     Ok(Next::Again)

@@ -6,6 +6,7 @@
 
 use std::sync::Arc;
 
+use futures_util::future::join_all;
 use onceward_domain::decide::cancel::{Asked, Concluded, conclude, confirm};
 use onceward_domain::due::{Claimed, Lane, unpack_ids};
 use onceward_domain::error::{Class, Error};
@@ -19,7 +20,7 @@ use onceward_domain::time::back_off;
 use crate::engine::Engine;
 use crate::execute::execute;
 use crate::observe;
-use crate::workers::{Next, claim_from, wait_until};
+use crate::workers::{Next, claim_for_provider, wait_until};
 
 /// Which round of asking.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,12 +52,12 @@ impl Round {
 /// # Errors
 /// The store's; what was claimed comes again after its lease.
 pub async fn step(engine: &Engine, round: Round) -> Result<Next, Error> {
-    let claimed = claim_from(engine, round.lane()).await?;
+    let claimed = claim_for_provider(engine, round.lane()).await?;
     if claimed.is_empty() {
         return wait_until(engine, engine.store().next_due(Lane::new(round.lane())).await?).await;
     }
-    for entry in claimed {
-        match ask_about(engine, round, &entry).await {
+    for outcome in join_all(claimed.iter().map(|entry| ask_about(engine, round, entry))).await {
+        match outcome {
             Ok(_) => wake(engine),
             // The lease was lost: whoever holds it now asks the same.
             Err(error) if error.class() == Class::Conflict => {}

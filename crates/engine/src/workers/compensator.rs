@@ -7,7 +7,7 @@
 use onceward_domain::changes::ChangeSet;
 use onceward_domain::decide::compensate::{Authorized, Conclusion, authorize, conclude};
 use onceward_domain::due::{Claimed, DueChange, Held, Lane, unpack_ids};
-use onceward_domain::error::Error;
+use onceward_domain::error::{Class, Error};
 use onceward_domain::facts::{Facts, Need};
 use onceward_domain::id::PurchaseId;
 use onceward_domain::ports::admission::{Compensate, CompensateCode};
@@ -99,6 +99,37 @@ async fn finish(
             Conclusion { purchase: task.purchase, code, held: task.claimed.held, retry_at, is_last_try }
         })
         .collect();
+    let together = write(engine, need, conclusions.clone(), idle.clone()).await;
+    match together {
+        Err(error) if error.class() == Class::Conflict => {}
+        outcome => return outcome,
+    }
+    // One of them has lost its lease: one by one, so that it does not undo the others.
+    for conclusion in conclusions {
+        let ids = vec![conclusion.purchase];
+        let need = Need { purchases: ids.clone(), compensations: ids, ..Need::default() };
+        skip_lost(write(engine, need, vec![conclusion], Vec::new()).await)?;
+    }
+    for held in idle {
+        skip_lost(write(engine, Need::default(), Vec::new(), vec![held]).await)?;
+    }
+    Ok(())
+}
+
+/// A lost lease is no error: whoever holds it now concludes the same.
+fn skip_lost(outcome: Result<(), Error>) -> Result<(), Error> {
+    match outcome {
+        Err(error) if error.class() == Class::Conflict => Ok(()),
+        outcome => outcome,
+    }
+}
+
+async fn write(
+    engine: &Engine,
+    need: Need,
+    conclusions: Vec<Conclusion>,
+    idle: Vec<Held>,
+) -> Result<(), Error> {
     execute(engine, "compensation.conclude", need, move |facts: &mut Facts| {
         let mut changes: ChangeSet = conclude(facts, &conclusions)?;
         changes.due.extend(idle.iter().cloned().map(DueChange::Complete));

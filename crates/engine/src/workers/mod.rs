@@ -145,13 +145,18 @@ impl Worker {
 
 /// Claims what is due of a lane, earliest first.
 pub(crate) async fn claim_from(engine: &Engine, lane: &'static str) -> Result<Vec<Claimed>, Error> {
-    let settings = engine.settings();
-    let request = ClaimRequest {
-        lane: Lane::new(lane),
-        limit: settings.claim_batch,
-        lease: settings.lease,
-        sequence: Sequence::ByDue,
-    };
+    claim_under(engine, lane, engine.settings().lease).await
+}
+
+/// The same for work that waits for a payment provider. Whoever claims it asks about all of it at once, so that one
+/// silence costs as long as many.
+pub(crate) async fn claim_for_provider(engine: &Engine, lane: &'static str) -> Result<Vec<Claimed>, Error> {
+    claim_under(engine, lane, engine.settings().provider_lease).await
+}
+
+async fn claim_under(engine: &Engine, lane: &'static str, lease: Millis) -> Result<Vec<Claimed>, Error> {
+    let limit = engine.settings().claim_batch;
+    let request = ClaimRequest { lane: Lane::new(lane), limit, lease, sequence: Sequence::ByDue };
     engine.store().claim_due(request).await
 }
 

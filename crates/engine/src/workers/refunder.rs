@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use futures_util::future::join_all;
 use onceward_domain::changes::ChangeSet;
 use onceward_domain::decide::pay::hear;
 use onceward_domain::due::{Charge, Claimed, DueChange, Lane};
@@ -19,7 +20,7 @@ use uuid::Uuid;
 use crate::engine::Engine;
 use crate::execute::execute;
 use crate::observe;
-use crate::workers::{Next, asker, claim_from, wait_until};
+use crate::workers::{Next, asker, claim_for_provider, wait_until};
 
 const SOURCE: &str = "refund";
 
@@ -28,12 +29,12 @@ const SOURCE: &str = "refund";
 /// # Errors
 /// The store's; what was claimed comes again after its lease.
 pub async fn step(engine: &Engine) -> Result<Next, Error> {
-    let claimed = claim_from(engine, Lane::REFUND).await?;
+    let claimed = claim_for_provider(engine, Lane::REFUND).await?;
     if claimed.is_empty() {
         return wait_until(engine, engine.store().next_due(Lane::new(Lane::REFUND)).await?).await;
     }
-    for entry in claimed {
-        match carry_out(engine, &entry).await {
+    for outcome in join_all(claimed.iter().map(|entry| carry_out(engine, entry))).await {
+        match outcome {
             Ok(()) => engine.signals().relay.notify_one(),
             // The lease was lost: whoever holds it now asks under the same id.
             Err(error) if error.class() == Class::Conflict => {}
