@@ -15,6 +15,8 @@ pub(crate) mod sku;
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use crate::problem::Problem;
+
 /// One page of a list.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Page<T: ToSchema> {
@@ -23,6 +25,23 @@ pub(crate) struct Page<T: ToSchema> {
     /// Cursor of the next page; `null` at the end.
     #[schema(required = true)]
     pub(crate) next: Option<String>,
+}
+
+impl<T: ToSchema> Page<T> {
+    /// A page out of rows of which one more was asked for than the page holds: that one tells whether a next page
+    /// exists, so that the last page never points to an empty one.
+    pub(crate) fn of<R>(
+        mut rows: Vec<R>,
+        limit: u32,
+        cursor: impl Fn(&R) -> String,
+        view: impl FnMut(&R) -> Result<T, Problem>,
+    ) -> Result<Self, Problem> {
+        let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+        let has_more = rows.len() > limit;
+        rows.truncate(limit);
+        let next = rows.last().filter(|_| has_more).map(cursor);
+        Ok(Self { data: rows.iter().map(view).collect::<Result<_, _>>()?, next })
+    }
 }
 
 /// A list without pages.

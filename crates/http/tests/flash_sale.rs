@@ -165,6 +165,8 @@ async fn lists_are_paged_newest_first_and_stable() {
     let last =
         house.get(&format!("/v1/orders?limit=2&after={}", second["next"].as_str().unwrap())).await.body;
     assert_eq!((users(&last), &last["next"]), (vec!["u1".to_owned()], &Value::Null));
+    let all = house.get("/v1/orders?limit=6").await.body;
+    assert_eq!(all["next"], Value::Null, "exactly as many rows as the page holds are the last page");
     assert_eq!(users(&house.get("/v1/orders?user_id=u3&status=CREATED").await.body), ["u3"]);
     assert_eq!(users(&house.get("/v1/orders?status=PAID").await.body), [""; 0]);
 }

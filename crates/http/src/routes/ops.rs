@@ -6,7 +6,7 @@ use axum::Extension;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
-use onceward_domain::due::Lane;
+use onceward_domain::due::{Lane, Waiting};
 
 use super::json;
 use crate::auth::Caller;
@@ -74,13 +74,10 @@ pub(super) async fn dead_letters(State(state): State<AppState>, query: Query) ->
         faults.add("/after", crate::params::BAD_CURSOR);
     }
     let limit = faults.finish(limit)?;
-    let found = operate::dead_letters(&state.engine, limit, after).await?;
-    let is_full = found.len() as u64 >= u64::from(limit);
-    let next = found
-        .last()
-        .filter(|_| is_full)
-        .map(|letter| format!("{}{CURSOR_SPLIT}{}", letter.lane, letter.member));
-    Ok(json(StatusCode::OK, &Page { data: found.iter().map(DeadLetterView::from).collect(), next }))
+    let found = operate::dead_letters(&state.engine, limit + 1, after).await?;
+    let cursor = |letter: &Waiting| format!("{}{CURSOR_SPLIT}{}", letter.lane, letter.member);
+    let page = Page::of(found, limit, cursor, |letter| Ok(DeadLetterView::from(letter)))?;
+    Ok(json(StatusCode::OK, &page))
 }
 
 /// Whether it looks like lane and member, as the engine's cursors do.

@@ -73,11 +73,9 @@ pub(super) async fn view(State(state): State<AppState>, ids: PathIds) -> Result<
 )]
 pub(super) async fn list(State(state): State<AppState>, query: Query) -> Result<Response, Problem> {
     let (filter, page) = list_request(&query)?;
-    let found = order::list(&state.engine, filter, page).await?;
-    let is_full = found.len() as u64 >= u64::from(page.limit);
-    let next = found.last().filter(|_| is_full).map(|purchase| cursor(purchase.handle));
-    let data: Result<Vec<OrderView>, Problem> = found.iter().map(OrderView::of).collect();
-    Ok(json(StatusCode::OK, &Page { data: data?, next }))
+    let found = order::list(&state.engine, filter, PageRequest { limit: page.limit + 1, ..page }).await?;
+    let page = Page::of(found, page.limit, |purchase| cursor(purchase.handle), OrderView::of)?;
+    Ok(json(StatusCode::OK, &page))
 }
 
 fn list_request(query: &Query) -> Result<(OrderFilter, PageRequest), Problem> {

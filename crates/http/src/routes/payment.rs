@@ -6,6 +6,7 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use onceward_domain::id::OrderId;
 use onceward_domain::payment::{Payment, Refund};
+use onceward_domain::ports::store::PageRequest;
 
 use super::json;
 use crate::auth::Caller;
@@ -162,13 +163,9 @@ pub(super) async fn anomalies(State(state): State<AppState>, query: Query) -> Re
     let mut faults = Faults::default();
     let page = query.page(&mut faults);
     let page = faults.finish(page)?;
-    let found = state.engine.store().list_cases(page).await?;
-    let is_full = found.len() as u64 >= u64::from(page.limit);
-    let next = found.last().filter(|_| is_full).map(|(handle, _)| cursor(*handle));
-    Ok(json(
-        StatusCode::OK,
-        &Page { data: found.iter().map(|(_, case)| CaseView::from(case)).collect(), next },
-    ))
+    let found = state.engine.store().list_cases(PageRequest { limit: page.limit + 1, ..page }).await?;
+    let page = Page::of(found, page.limit, |row| cursor(row.0), |row| Ok(CaseView::from(&row.1)))?;
+    Ok(json(StatusCode::OK, &page))
 }
 
 fn order_id(ids: &PathIds) -> Result<OrderId, Problem> {
