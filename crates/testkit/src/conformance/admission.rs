@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use onceward_domain::catalogue::Bucket;
+use onceward_domain::catalogue::{Activity, Bucket};
 use onceward_domain::changes::{ChangeSet, Step};
 use onceward_domain::event::Event;
 use onceward_domain::id::{IdKind, PurchaseId, RequestId, SkuKey, UserId};
@@ -19,7 +19,9 @@ use onceward_domain::ports::store::Store;
 use onceward_domain::purchase::{Line, Purchase, Reason};
 use onceward_domain::time::Millis;
 
-use super::store::ground::{Ground as Base, LEASE, START, create_order, id, reserved, step_of, task};
+use super::store::ground::{
+    Ground as Base, LEASE, START, activity, create_order, id, reserved, sku, step_of, task,
+};
 use crate::block_on::block_on;
 use crate::clock::ManualClock;
 
@@ -205,19 +207,31 @@ fn known_first(ground: &Ground) {
     assert_eq!(ground.reserve(4, "w", 1), ReserveAnswer::NotOpen);
 }
 
+/// A sale ahead: a store's time need not be able to run back to before the usual one.
 fn opening_hours(ground: &Ground) {
-    let end = START.plus(Millis(3_600_000));
-    ground.clock.set(START.minus(Millis(1)));
-    assert_eq!(ground.reserve(1, "u", 1), ReserveAnswer::NotOpen);
-    ground.clock.set(START);
-    ground.must(2, "v", 1);
-    ground.clock.set(end.minus(Millis(1)));
-    ground.must(3, "w", 1);
-    for moment in [end, end.plus(Millis(1))] {
+    let (start, end) = (START.plus(Millis(1_000)), START.plus(Millis(2_000)));
+    let ahead = Activity { starts_at: start, ends_at: end, ..activity("ahead") };
+    let sku = sku("ahead", "one", 3);
+    let bucket = Bucket::full(sku.key.clone(), 3);
+    ground.base.must(ChangeSet {
+        activities: vec![ahead],
+        new_skus: vec![sku.clone()],
+        new_buckets: vec![bucket],
+        ..ChangeSet::default()
+    });
+    let moments =
+        [(start.minus(Millis(1)), false), (start, true), (end.minus(Millis(1)), true), (end, false)];
+    for (number, (moment, is_open)) in (1..).zip(moments.into_iter().chain([(end.plus(Millis(1)), false)])) {
         ground.clock.set(moment);
-        assert_eq!(ground.reserve(4, "x", 1), ReserveAnswer::NotOpen);
+        let commands = vec![command(&sku.key, number, &format!("u{number}"), 1)];
+        let answer = block_on(ground.gate.reserve(commands)).expect("the gate answers").remove(0);
+        let expected = if is_open {
+            ReserveAnswer::Queued { reservation: id(number).reservation() }
+        } else {
+            ReserveAnswer::NotOpen
+        };
+        assert_eq!(answer, expected, "{moment:?}");
     }
-    assert_eq!(ground.counters(), (1, 2, 0));
 }
 
 fn limits(ground: &Ground) {
