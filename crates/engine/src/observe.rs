@@ -3,11 +3,50 @@
 //! Invariants: metric names start with `onceward_`; no label takes an id; log events carry ids as fields and never
 //! a secret. Deliberately absent: an exporter — the HTTP crate renders what is counted here.
 
-use metrics::{counter, gauge};
+use metrics::{counter, describe_counter, gauge, histogram};
+use onceward_domain::decide::pay::Heard;
 use onceward_domain::due::{Lane, LaneStatus};
 use onceward_domain::error::Error;
 use onceward_domain::id::PurchaseId;
 use onceward_domain::time::Timestamp;
+
+/// Histogram: how often an entry was claimed for sending.
+pub const SEND_ATTEMPTS: &str = "onceward_reservation_send_attempts_histogram";
+/// Histogram: how often an outbox entry was claimed.
+pub const OUTBOX_ATTEMPTS: &str = "onceward_outbox_attempt_count";
+
+/// Counters that are there from the start, so that an alert on one has a zero to compare with.
+const COUNTERS: [(&str, &str); 18] = [
+    ("onceward_reservation_created_total", "Buyers who were let in."),
+    ("onceward_reservation_sent_total", "Order messages the bus acknowledged."),
+    ("onceward_reservation_resend_total", "Order messages sent again by the scanner."),
+    ("onceward_reservation_send_unknown_total", "Sends that had no answer."),
+    ("onceward_reservation_send_lease_expired_total", "Send claims that came back after their lease."),
+    ("onceward_reservation_deadline_total", "Reservations rejected at their business deadline."),
+    ("onceward_inbox_duplicate_total", "Messages the inbox knew."),
+    ("onceward_inbox_payload_conflict_total", "Messages whose id was known with another payload."),
+    ("onceward_db_commit_unknown_total", "Commits whose answer was lost."),
+    ("onceward_db_final_stock_reject_total", "Orders refused because the stock of record was short."),
+    ("onceward_order_user_unique_conflict_total", "Orders refused by the per-user limit."),
+    ("onceward_outbox_lease_expired_total", "Outbox claims that came back after their lease."),
+    ("onceward_outbox_manual_total", "Outbox entries set aside for a person."),
+    ("onceward_compensation_already_applied_total", "Compensations the gate had applied before."),
+    ("onceward_compensation_redis_missing_total", "Compensations whose reservation the gate does not know."),
+    ("onceward_compensation_state_conflict_total", "Compensations the gate's state forbids."),
+    ("onceward_payment_cancel_race_total", "Money that met a cancellation, or came twice."),
+    (
+        "onceward_payment_contradiction_total",
+        "Payments of a wrong amount, or of a transaction that is taken.",
+    ),
+];
+
+/// Describes the counters and starts them at zero.
+pub fn register() {
+    for (name, help) in COUNTERS {
+        describe_counter!(name, help);
+        counter!(name).increment(0);
+    }
+}
 
 /// Buyers were let in.
 pub fn reservations_created(count: u64) {
@@ -108,8 +147,26 @@ pub fn provider_silent(provider: &'static str, error: &Error) {
     tracing::warn!(target: "onceward", event = "payment.provider_silent", provider, error = ?error);
 }
 
-/// A claim came back because its lease had ended.
-pub fn lease_expired(lane: &str, attempts: u32) {
+/// What a provider said was heard. Money that nobody wanted any more has met a cancellation, or came twice.
+pub fn heard(heard: Heard, source: &'static str) {
+    match heard {
+        Heard::Unwanted => {
+            counter!("onceward_payment_cancel_race_total").increment(1);
+            tracing::warn!(target: "onceward", event = "payment.cancel_race_detected", source);
+        }
+        Heard::Contradiction => {
+            counter!("onceward_payment_contradiction_total").increment(1);
+            tracing::error!(target: "onceward", event = "payment.contradiction", source, "a case for a person");
+        }
+        Heard::Applied | Heard::Nothing | Heard::UnknownPayment => {}
+    }
+}
+
+/// An entry was claimed for sending or relaying, for the how-manieth time.
+pub fn claimed(lane: &str, attempts: u32) {
+    let attempts_of_lane = if lane == Lane::OUTBOX { OUTBOX_ATTEMPTS } else { SEND_ATTEMPTS };
+    histogram!(attempts_of_lane).record(f64::from(attempts));
+    tracing::debug!(target: "onceward", event = "reservation.mq_send_started", lane, attempts);
     if attempts > 1 {
         let name = match lane {
             Lane::OUTBOX => "onceward_outbox_lease_expired_total",

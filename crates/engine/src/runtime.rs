@@ -13,6 +13,7 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use crate::engine::Engine;
+use crate::observe;
 use crate::workers::{Next, Worker};
 
 /// How parts of one process wake each other.
@@ -124,6 +125,7 @@ pub struct Running {
 /// Starts the workers of these roles on the present tokio runtime.
 #[must_use]
 pub fn start(engine: &Engine, roles: &[Role]) -> Running {
+    observe::register();
     let (stop, stopped) = watch::channel(false);
     let mut tasks = JoinSet::new();
     for worker in roles.iter().flat_map(|role| role.workers()) {

@@ -3,6 +3,7 @@
 //! Invariants: handles are made once, so that a request costs two atomic additions and no formatting; labels are
 //! route templates and classes, both from fixed lists. Deliberately absent: ids in labels.
 
+use onceward::observe;
 use std::time::Duration;
 
 use axum::http::StatusCode;
@@ -19,6 +20,9 @@ pub const REQUEST_SECONDS: &str = "onceward_http_request_duration_seconds";
 pub const SECONDS_BUCKETS: [f64; 12] =
     [0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 2.5, 10.0];
 
+/// Bounds of the histograms of tries: the first is health.
+const ATTEMPT_BUCKETS: [f64; 5] = [1.0, 2.0, 4.0, 8.0, 16.0];
+
 const CLASSES: [&str; 5] = ["1xx", "2xx", "3xx", "4xx", "5xx"];
 const NO_ROUTE: &str = "none";
 
@@ -29,7 +33,9 @@ const NO_ROUTE: &str = "none";
 /// Never for the bounds above; the signature is the exporter's.
 pub fn recorder() -> Result<PrometheusBuilder, BuildError> {
     PrometheusBuilder::new()
-        .set_buckets_for_metric(Matcher::Full(REQUEST_SECONDS.to_owned()), &SECONDS_BUCKETS)
+        .set_buckets_for_metric(Matcher::Full(REQUEST_SECONDS.to_owned()), &SECONDS_BUCKETS)?
+        .set_buckets_for_metric(Matcher::Full(observe::SEND_ATTEMPTS.to_owned()), &ATTEMPT_BUCKETS)?
+        .set_buckets_for_metric(Matcher::Full(observe::OUTBOX_ATTEMPTS.to_owned()), &ATTEMPT_BUCKETS)
 }
 
 /// Handles for every route.

@@ -20,6 +20,7 @@ use onceward_domain::time::Millis;
 
 use crate::engine::Engine;
 use crate::execute::execute;
+use crate::observe;
 use crate::operations::once::{Idempotent, StoredAnswer, once};
 use crate::wire;
 use crate::workers::teller;
@@ -136,7 +137,11 @@ pub async fn callback(
     match heard {
         Ok(Heard::UnknownPayment) => Ok(Recorded::Kept),
         // It is kept: whatever went wrong now, the worker hears it again.
-        Ok(_) | Err(_) => Ok(Recorded::Heard),
+        Err(_) => Ok(Recorded::Heard),
+        Ok(heard) => {
+            observe::heard(heard, "callback");
+            Ok(Recorded::Heard)
+        }
     }
 }
 

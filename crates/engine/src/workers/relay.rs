@@ -64,7 +64,7 @@ fn end_all(
     let mut is_broken = false;
     let mut endings = Vec::with_capacity(claimed.len());
     for (entry, messages) in claimed.into_iter().zip(entries) {
-        observe::lease_expired(entry.held.lane.as_str(), entry.attempts);
+        observe::claimed(entry.held.lane.as_str(), entry.attempts);
         let Ok(messages) = messages else {
             endings.push(give_up(entry));
             continue;

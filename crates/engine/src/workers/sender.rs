@@ -72,7 +72,7 @@ fn count(claims: &[SendClaim], outcomes: &[Published]) {
     let again =
         claims.iter().filter(|claim| claim.attempts > 1).map(|claim| claim.messages.len() as u64).sum();
     for claim in claims {
-        observe::lease_expired(claim.held.lane.as_str(), claim.attempts);
+        observe::claimed(claim.held.lane.as_str(), claim.attempts);
     }
     observe::messages_sent(of(Published::Acked), again, of(Published::Unknown));
 }

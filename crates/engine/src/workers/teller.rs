@@ -15,6 +15,7 @@ use onceward_domain::time::back_off;
 
 use crate::engine::Engine;
 use crate::execute::execute;
+use crate::observe;
 use crate::wire;
 use crate::workers::{Next, asker, claim_from, wait_until};
 
@@ -29,7 +30,8 @@ pub async fn step(engine: &Engine) -> Result<Next, Error> {
     }
     for entry in claimed {
         match process(engine, &entry).await {
-            Ok(_) => {
+            Ok(heard) => {
+                observe::heard(heard, "callback");
                 engine.signals().relay.notify_one();
                 engine.signals().refund.notify_one();
             }
