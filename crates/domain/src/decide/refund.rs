@@ -70,8 +70,10 @@ pub fn ask(facts: &mut Facts, command: &AskRefund) -> Result<(ChangeSet, Refund)
     if let Some(row) = order.status.next(OrderEvent::StartRefund) {
         draft.note(facts, purchase.id, row, &command.actor, Some(Arc::from(command.id.to_string())));
         order.status = row.to;
-        draft.move_order(facts, &purchase, order, None)?;
     }
+    // Even where the state stays: another refund, or the end of one, may be decided on the same sums at this moment, and
+    // the order's revision lets only one of them through (C51).
+    draft.move_order(facts, &purchase, order, None)?;
     let opening =
         Opening { id: command.id, amount, cause: RefundCause::Requested, reason: command.reason.clone() };
     let refund = open(facts, &mut draft, &payment, opening);

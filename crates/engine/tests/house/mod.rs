@@ -1,6 +1,8 @@
 //! A house to test in: the real engine over the model store, with a clock that is moved by hand.
 #![allow(clippy::unwrap_used, dead_code, reason = "each test binary uses its part of the house")]
 
+pub(crate) mod shop;
+
 use std::sync::Arc;
 
 use onceward::operations::{catalogue, operate};
