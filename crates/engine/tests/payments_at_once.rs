@@ -7,9 +7,11 @@ mod house;
 
 use std::sync::Arc;
 
-use house::keys;
 use house::shop::{PRICE, Shop};
+use house::{key, keys};
 use onceward_domain::changes::ChangeSet;
+use onceward_domain::decide::cancel::{self, CancelRequest};
+use onceward_domain::decide::pay::{self, StartPayment};
 use onceward_domain::decide::refund::{self, AskRefund};
 use onceward_domain::error::{Code, Error};
 use onceward_domain::facts::{Facts, Need};
@@ -60,4 +62,26 @@ fn ot_09_c_51_two_refunds_decided_on_the_same_sums_are_one() {
     assert_eq!(decided_at_once(&shop, need, [rule("a"), rule("b")]), [true, false]);
     shop.house.rest();
     shop.assert_agrees(PRICE - 1_501);
+}
+
+#[test]
+fn c_47_ot_03_a_start_and_a_cancel_or_two_starts_decided_on_the_same_facts_are_one() {
+    for is_cancel in [false, true] {
+        let shop = Shop::new();
+        let id = shop.order("u1");
+        let word = shop.bank.decline(shop.start(id)).expect("it declines");
+        shop.tell(id, &word);
+        let start = |key: &'static str| -> Rule {
+            let provider = Arc::from("sandbox");
+            let start =
+                StartPayment { id: keys().payment(id, key), purchase: id, provider, actor: Arc::from("b") };
+            Box::new(move |facts| pay::start(facts, &start).map(|(changes, _)| changes))
+        };
+        let request = CancelRequest { purchase: id, reason: Arc::from("mind"), actor: Arc::from("buyer") };
+        let cancel: Rule = Box::new(move |facts| cancel::cancel(facts, &request).map(|(changes, _)| changes));
+        let second = if is_cancel { cancel } else { start("b") };
+        let need =
+            Need { purchases: vec![id], attempts: vec![id], skus: vec![key("cup")], ..Need::default() };
+        assert_eq!(decided_at_once(&shop, need, [start("a"), second]), [true, false], "{is_cancel}");
+    }
 }

@@ -62,13 +62,15 @@ pub fn start(facts: &mut Facts, command: &StartPayment) -> Result<(ChangeSet, Pa
         return Err(Error::new(Code::OrderNotPayable, about()).in_state(order.status.name()));
     }
     let mut draft = Draft::default();
+    let mut after = order.clone();
     if let Some(row) = order.status.next(OrderEvent::StartPayment) {
         let reference = Some(Arc::from(command.id.to_string()));
         draft.note(facts, purchase.id, row, &command.actor, reference);
-        let mut after = order.clone();
         after.status = row.to;
-        draft.move_order(facts, &purchase, after, None)?;
     }
+    // Even where the state stays: a cancel that saw no open attempt, or another start, may be decided at this moment, and
+    // the order's revision lets only one of them through (C47, OT-03).
+    draft.move_order(facts, &purchase, after, None)?;
     let payment = Payment {
         id: command.id,
         purchase: command.purchase,
