@@ -301,6 +301,20 @@ fn ot_09_c_55_a_refund_whose_answer_was_lost_is_one_refund() {
 }
 
 #[test]
+fn ot_07_money_for_a_declined_attempt_is_found_after_a_cancel_that_had_nothing_to_ask() {
+    let shop = Shop::new();
+    let id = shop.order("u1");
+    let attempt = shop.start(id);
+    let word = shop.bank.decline(attempt).expect("it declines");
+    shop.tell(id, &word);
+    assert_eq!(shop.cancel(id), OrderStatus::Cancelled, "every attempt has its last word");
+    shop.bank.pay(attempt, true).expect("the bank corrects itself; the callback is lost");
+    shop.house.pass(usual_activity().confirm_after_cancel.0 * 2);
+    assert_eq!(shop.refunds(id), [(PRICE, RefundStatus::Succeeded)]);
+    shop.assert_agrees(0);
+}
+
+#[test]
 fn ot_09_a_refund_that_fails_days_later_frees_its_amount_once() {
     let shop = Shop::new();
     let id = shop.order("u1");

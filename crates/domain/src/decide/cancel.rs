@@ -120,6 +120,9 @@ fn end(facts: &mut Facts, draft: &mut Draft, id: PurchaseId, why: &Why<'_>) -> R
         });
     } else {
         release(facts, draft, &mut purchase, &mut order, why.actor);
+        if facts.payments_of(id).next().is_some() {
+            confirm_later(facts, draft, &purchase);
+        }
     }
     let reservation = purchase.reservation.filter(|after| before.reservation != Some(*after));
     let places = purchase.lines.iter().map(|line| line.place).collect();
@@ -190,22 +193,24 @@ pub fn conclude(facts: &mut Facts, asked: &Asked) -> Result<(ChangeSet, Conclude
     let reservation = purchase.reservation.filter(|after| before.reservation != Some(*after));
     let places = purchase.lines.iter().map(|line| line.place).collect();
     draft.move_purchase(facts, &before, Step::Order { order: order.clone(), reservation, places })?;
-    let wait = purchase
-        .lines
-        .first()
-        .and_then(|line| facts.activities.get(&line.key.activity))
-        .map_or(Millis(0), |activity| activity.confirm_after_cancel);
     draft.changes.due.push(DueChange::Complete(asked.held.clone()));
-    draft.changes.due.push(DueChange::Put {
-        lane: Lane::new(Lane::CONFIRMATION),
-        member: Arc::from(asked.purchase.order().to_string()),
-        due_at: facts.now.plus(wait),
-        body: pack_ids(&[asked.purchase]),
-    });
+    confirm_later(facts, &mut draft, &purchase);
     purchase.order = Some(order);
     purchase.updated_at = facts.now;
     facts.remember(purchase);
     Ok((draft.finish(facts), Concluded::Cancelled))
+}
+
+/// Plans the second confirmation: an attempt that was declined or closed may still bring money (OT-07).
+fn confirm_later(facts: &Facts, draft: &mut Draft, purchase: &Purchase) {
+    let activity = purchase.lines.first().and_then(|line| facts.activities.get(&line.key.activity));
+    let wait = activity.map_or(Millis(0), |activity| activity.confirm_after_cancel);
+    draft.changes.due.push(DueChange::Put {
+        lane: Lane::new(Lane::CONFIRMATION),
+        member: Arc::from(purchase.id.order().to_string()),
+        due_at: facts.now.plus(wait),
+        body: pack_ids(&[purchase.id]),
+    });
 }
 
 /// The second confirmation: hears what the provider says after the cancel; silence is asked again (OT-07).
