@@ -11,11 +11,14 @@ use house::shop::{PRICE, Shop};
 use house::{key, keys};
 use onceward_domain::changes::ChangeSet;
 use onceward_domain::decide::cancel::{self, CancelRequest};
-use onceward_domain::decide::pay::{self, StartPayment};
+use onceward_domain::decide::pay::{self, StartPayment, hear};
 use onceward_domain::decide::refund::{self, AskRefund};
 use onceward_domain::error::{Code, Error};
 use onceward_domain::facts::{Facts, Need};
+use onceward_domain::id::RefundId;
+use onceward_domain::machine::order::Order as OrderStatus;
 use onceward_domain::money::{Currency, Money};
+use onceward_domain::payment::Word;
 use onceward_domain::ports::store::Work;
 use onceward_testkit::block_on::block_on;
 
@@ -84,4 +87,24 @@ fn c_47_ot_03_a_start_and_a_cancel_or_two_starts_decided_on_the_same_facts_are_o
             Need { purchases: vec![id], attempts: vec![id], skus: vec![key("cup")], ..Need::default() };
         assert_eq!(decided_at_once(&shop, need, [start("a"), second]), [true, false], "{is_cancel}");
     }
+}
+
+#[test]
+fn ot_09_two_refunds_that_end_on_the_same_facts_do_not_leave_the_order_refunding() {
+    let shop = Shop::new();
+    let id = shop.order("u1");
+    let word = shop.bank.pay(shop.start(id), false).expect("it pays");
+    shop.tell(id, &word);
+    let [first, second] = ["a", "b"].map(|key| {
+        shop.refund(id, Some(10), key);
+        keys().refund(id, key)
+    });
+    let fail = |refund: RefundId| -> Rule {
+        let word = Word::RefundFailed { refund };
+        Box::new(move |facts| hear(facts, &word, &Arc::from("callback")).map(|(changes, _)| changes))
+    };
+    let need = Need { purchases: vec![id], attempts: vec![id], ..Need::default() };
+    assert_eq!(decided_at_once(&shop, need, [fail(first), fail(second)]), [true, false]);
+    shop.tell(id, &Word::RefundFailed { refund: second });
+    assert_eq!(shop.state(id).status, OrderStatus::Paid);
 }

@@ -203,7 +203,9 @@ fn settle_order(
             draft.changes.events.push(Event::order_refunded(purchase.id, purchase.user.clone(), facts.now));
         }
     }
-    if order != original {
+    // Even where nothing of the order changed: another refund may end on the same facts, each taking the other for open, and
+    // the order would stay REFUNDING for ever.
+    if order != original || before.is_open() != after.is_open() {
         draft.move_order(facts, purchase, order, None)?;
     }
     Ok(())
