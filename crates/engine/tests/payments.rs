@@ -315,6 +315,31 @@ fn ot_07_money_for_a_declined_attempt_is_found_after_a_cancel_that_had_nothing_t
 }
 
 #[test]
+fn ot_09_c_56_money_that_came_again_after_a_full_refund_and_a_silent_bank_leave_the_order_refunded() {
+    let shop = Shop::new();
+    let id = shop.order("u1");
+    let first = shop.start(id);
+    let declined = shop.bank.decline(first).expect("it declines");
+    shop.tell(id, &declined);
+    let second = shop.try_start(id, "pay-2").expect("it starts");
+    let text = String::from_utf8(second.body).expect("an id is text");
+    let word = shop.bank.pay(PaymentId(text.parse().expect("an id is a UUID")), false).expect("it pays");
+    shop.tell(id, &word);
+    shop.refund(id, None, "all");
+    shop.house.rest();
+    shop.bank.when_refunding(Mood::Silent, false);
+    let again = shop.bank.pay(first, true).expect("the bank corrects itself");
+    shop.tell(id, &again);
+    shop.house.rest();
+    assert_eq!(shop.state(id).status, OrderStatus::Refunded, "a silent bank took nothing back (DR-02)");
+    shop.bank.when_refunding(Mood::Ok, false);
+    shop.house.pass(100_000);
+    let order = shop.state(id);
+    assert_eq!((order.status, order.paid, order.refunded), (OrderStatus::Refunded, 2 * PRICE, 2 * PRICE));
+    shop.assert_agrees(0);
+}
+
+#[test]
 fn ot_09_a_refund_that_fails_days_later_frees_its_amount_once() {
     let shop = Shop::new();
     let id = shop.order("u1");

@@ -186,7 +186,8 @@ fn settle_order(
     let event = match order.status {
         OrderStatus::Refunding if order.refunded == order.paid => Some(OrderEvent::CompleteRefund),
         OrderStatus::Refunding if !is_open => Some(OrderEvent::EndRefund),
-        OrderStatus::Refunded if order.refunded < order.paid => Some(OrderEvent::ReturnRefund),
+        // A refund still under way may only be of money that came after the full refund: silence returns nothing (DR-02).
+        OrderStatus::Refunded if order.refunded < order.paid && !is_open => Some(OrderEvent::ReturnRefund),
         OrderStatus::Refunding
         | OrderStatus::Refunded
         | OrderStatus::Created
