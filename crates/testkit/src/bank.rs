@@ -1,7 +1,8 @@
 //! A bank to test with: a provider with a truth of its own, that can be told to be silent at the worst moment.
 //!
 //! Invariants: a payment's money moves once; a refund's id is its key; what it says when asked is its truth, unless it says
-//! nothing. Deliberately absent: signatures and HTTP (the sandbox provider has them), and time.
+//! nothing. Deliberately absent: signatures and HTTP (the sandbox provider has them), and time; in the
+//! simulator it stands behind a line that is worse than it is.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -51,12 +52,22 @@ pub struct Account {
     pub amount: Money,
     /// What went back.
     pub refunded: i64,
+    /// Whether money came although the bank had called it declined or closed.
+    pub is_forced: bool,
+}
+
+/// A refund, as the bank knows it.
+#[derive(Debug, Clone)]
+struct Giving {
+    payment: PaymentId,
+    amount: i64,
+    word: Word,
 }
 
 #[derive(Debug, Default)]
 struct Books {
     payments: BTreeMap<PaymentId, Account>,
-    refunds: BTreeMap<RefundId, Word>,
+    refunds: BTreeMap<RefundId, Giving>,
     query: Mood,
     close: Mood,
     refund: Mood,
@@ -98,6 +109,18 @@ impl Bank {
         self.books().payments.get(&payment).cloned()
     }
 
+    /// Every payment it knows of.
+    #[must_use]
+    pub fn accounts(&self) -> Vec<(PaymentId, Account)> {
+        self.books().payments.iter().map(|(id, account)| (*id, account.clone())).collect()
+    }
+
+    /// What it would say of a refund, if it ever heard of it.
+    #[must_use]
+    pub fn refund_word(&self, refund: RefundId) -> Option<Word> {
+        self.books().refunds.get(&refund).map(|one| one.word.clone())
+    }
+
     /// A buyer pays: money moves if the payment is open, or by force. Answers the word a callback would carry.
     pub fn pay(&self, payment: PaymentId, by_force: bool) -> Option<Word> {
         let mut books = self.books();
@@ -106,9 +129,28 @@ impl Bank {
             if account.standing != Standing::Open && !by_force {
                 return None;
             }
+            account.is_forced = account.standing != Standing::Open;
             account.standing = Standing::Succeeded;
         }
         Some(word_of(payment, account))
+    }
+
+    /// A buyer pays another amount than was asked for.
+    pub fn pay_wrongly(&self, payment: PaymentId, amount: Money) -> Option<Word> {
+        let mut books = self.books();
+        let account = books.payments.get_mut(&payment).filter(|one| one.standing == Standing::Open)?;
+        (account.standing, account.amount) = (Standing::Succeeded, amount);
+        Some(word_of(payment, account))
+    }
+
+    /// A refund that went out comes back, days later.
+    pub fn take_back(&self, refund: RefundId) -> Option<Word> {
+        let mut books = self.books();
+        let done = books.refunds.get_mut(&refund).filter(|one| matches!(one.word, Word::Refunded { .. }))?;
+        done.word = Word::RefundFailed { refund };
+        let (payment, amount, word) = (done.payment, done.amount, done.word.clone());
+        books.payments.get_mut(&payment)?.refunded -= amount;
+        Some(word)
     }
 
     /// A buyer is declined.
@@ -164,8 +206,14 @@ impl Provider for Bank {
     }
 
     fn create(&self, order: PaymentOrder) -> Answer<'_, ClientData> {
-        let fresh = Account { standing: Standing::Open, amount: order.amount, refunded: 0 };
-        self.books().payments.entry(order.payment).or_insert(fresh);
+        let fresh = Account { standing: Standing::Open, amount: order.amount, refunded: 0, is_forced: false };
+        let mut books = self.books();
+        let account = books.payments.entry(order.payment).or_insert(fresh);
+        if account.amount.amount() == 0 {
+            // It was closed before anybody announced it; now the bank learns what it would have been.
+            account.amount = order.amount;
+        }
+        drop(books);
         Box::pin(std::future::ready(Ok(Arc::from("{}"))))
     }
 
@@ -180,7 +228,7 @@ impl Provider for Bank {
         let mut books = self.books();
         let mood = books.close;
         let amount = Money::zero(onceward_domain::money::Currency::CNY);
-        let unheard = Account { standing: Standing::Closed, amount, refunded: 0 };
+        let unheard = Account { standing: Standing::Closed, amount, refunded: 0, is_forced: false };
         let close = || {
             let account = books.payments.entry(payment).or_insert(unheard);
             if account.standing == Standing::Open {
@@ -196,7 +244,7 @@ impl Provider for Bank {
         let mood = books.refund;
         let give_back = || {
             if let Some(known) = books.refunds.get(&order.refund) {
-                return known.clone();
+                return known.word.clone();
             }
             let refuses = books.refuses_refunds;
             let account = books.payments.get_mut(&order.payment).filter(|one| {
@@ -211,7 +259,8 @@ impl Provider for Bank {
                 }
                 None => Word::RefundFailed { refund: order.refund },
             };
-            books.refunds.insert(order.refund, word.clone());
+            let (payment, amount) = (order.payment, order.amount.amount());
+            books.refunds.insert(order.refund, Giving { payment, amount, word: word.clone() });
             word
         };
         answer(mood, give_back, "refunding at the bank")

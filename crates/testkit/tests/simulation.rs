@@ -3,31 +3,49 @@
 use std::collections::BTreeMap;
 
 use onceward_testkit::model::Defect;
-use onceward_testkit::sim::{SimOptions, run};
+use onceward_testkit::sim::{Adapter, SimOptions, run};
 
 /// Seeds that a test run looks at; `torture` looks at thousands.
 const SEEDS: u64 = 1_000;
 
 /// Cases that the seeds above must meet at least once, or they prove little.
-const CASES: [&str; 39] = [
+const CASES: [&str; 76] = [
     "adjustment_refused",
+    "amount_mismatch",
+    "bank_answer_lost",
+    "bank_away",
+    "bank_silent",
+    "bank_took_nothing",
+    "buyer_vanished",
+    "callback_before_known",
+    "callback_dropped",
+    "callback_heard",
+    "cancel_came_too_late",
     "cancelled_by_user",
     "claimed_again",
     "clock_back",
     "clock_forward",
+    "close_answer_lost",
     "compensated",
     "compensation_repeated",
     "crash",
     "crash_after_effect",
     "dead_letter_replayed",
     "deadline_rejected",
+    "declined",
     "direct_order",
     "direct_refused",
+    "double_payment_refunded",
     "duplicate_delivery",
     "duplicate_in_batch",
+    "forced_after_close",
+    "forced_after_decline",
     "forged_message",
     "frozen",
     "guard_lost",
+    "late_payment_for_a_person",
+    "late_payment_refunded",
+    "late_payment_reinstated",
     "late_rejected",
     "lease_lost",
     "limit_reached",
@@ -37,17 +55,36 @@ const CASES: [&str; 39] = [
     "order_cancelled",
     "order_created",
     "order_expired",
+    "order_paid",
+    "paid_a_wrong_amount",
+    "paid_at_the_bank",
+    "payment_refused",
+    "payment_shared",
+    "payment_started",
+    "payment_won_the_race",
     "projection_repeated",
     "quarantined",
+    "refund_answer_lost",
+    "refund_asked",
+    "refund_came_back",
+    "refund_declined",
+    "refund_refused",
+    "refund_reopened",
+    "refund_returned",
+    "refunded",
     "reordered_delivery",
     "request_conflict",
     "request_repeated",
+    "second_confirmation_found_money",
     "sender_slept",
     "sold_out",
     "stale_read",
+    "statement_told_the_rest",
     "stock_adjusted",
     "stock_short",
     "unavailable",
+    "unsent_money_found",
+    "unwanted_refund_failed",
     "winners_counted",
 ];
 
@@ -77,18 +114,29 @@ fn pr_03_one_seed_gives_one_trace_twice() {
 /// Seeds within which a broken store must be noticed.
 const NOTICED_WITHIN: u64 = 100;
 
-/// The first seed that notices a defect.
-fn noticed(defect: Defect) -> Option<u64> {
-    let options = SimOptions { defect, ..SimOptions::default() };
+/// The first seed that notices what is broken.
+fn noticed(options: SimOptions) -> Option<u64> {
     (0..NOTICED_WITHIN).find(|seed| !run(*seed, &options).violations.is_empty())
 }
 
 #[test]
 fn pr_03_canary_a_store_without_revision_guards_is_noticed() {
-    assert!(noticed(Defect::IgnoreRevisions).is_some(), "the simulator is blind");
+    assert!(
+        noticed(SimOptions { defect: Defect::IgnoreRevisions, ..SimOptions::default() }).is_some(),
+        "the simulator is blind"
+    );
 }
 
 #[test]
 fn pr_03_canary_a_store_without_fencing_is_noticed() {
-    assert!(noticed(Defect::IgnoreTokens).is_some(), "the simulator is blind");
+    assert!(
+        noticed(SimOptions { defect: Defect::IgnoreTokens, ..SimOptions::default() }).is_some(),
+        "the simulator is blind"
+    );
+}
+
+#[test]
+fn dr_02_canary_an_adapter_that_takes_silence_for_closed_is_noticed() {
+    let options = SimOptions { adapter: Adapter::TakesSilenceForClosed, ..SimOptions::default() };
+    assert!(noticed(options).is_some(), "the simulator is blind");
 }

@@ -34,7 +34,7 @@ impl Rows {
     }
 
     /// The history of a purchase, oldest first.
-    pub(super) fn history(&self, id: PurchaseId) -> Vec<Transition> {
+    pub(crate) fn history(&self, id: PurchaseId) -> Vec<Transition> {
         let rows = self.transitions.range((id, i64::MIN)..=(id, i64::MAX));
         rows.map(|(_, transition)| transition.clone()).collect()
     }

@@ -21,6 +21,7 @@ use onceward_domain::machine::reservation::Reservation as Status;
 use onceward_domain::purchase::{InboxResult, Order, Purchase, Reason, Route};
 use onceward_domain::time::Timestamp;
 
+use super::money::Treasurer;
 use super::world::World;
 use crate::model::rows::Rows;
 
@@ -32,6 +33,7 @@ pub(crate) struct Auditor {
     version: u64,
     /// Whether tries may be used up here, so that something may end frozen, for a person.
     is_weary: bool,
+    treasurer: Treasurer,
 }
 
 /// Units of one SKU, added up from the purchases.
@@ -78,6 +80,7 @@ impl Auditor {
             count_cases(world, before, purchase);
             self.seen.insert(*id, purchase.clone());
         }
+        self.treasurer.look(world, &rows);
         if rows.purchases.len() != self.seen.len() {
             world.violated("a purchase vanished".to_owned());
         }
@@ -90,8 +93,11 @@ impl Auditor {
 
     fn check_purchase(&self, world: &World, rows: &Rows, purchase: &Purchase) {
         let is_frozen = needs_person(purchase);
-        let mut rules = vec![("nothing needs a person", self.is_weary || !is_frozen)];
-        if is_frozen {
+        let holds_case = purchase.order.as_ref().is_some_and(|one| one.status == OrderStatus::ManualReview);
+        let mut rules = vec![("nothing needs a person", self.is_weary || !is_frozen || holds_case)];
+        if holds_case {
+            rules.push(("only an order with attempts is frozen", has_attempts(rows, purchase.id)));
+        } else if is_frozen {
             rules.push(("only a refusal is frozen", purchase.order.is_none() && purchase.reason.is_some()));
         } else {
             rules.extend([
@@ -125,6 +131,7 @@ impl Auditor {
 
     /// Looks at the rows after everything has settled.
     pub(crate) fn look_at_the_end(&self, world: &World) {
+        self.treasurer.look_at_the_end(world);
         let rows = world.store.rows();
         if rows.quarantined.len() > 0 {
             world.sometimes("quarantined");
@@ -204,11 +211,14 @@ fn add_units(units: &mut Units, key: &SkuKey, purchase: &Purchase, frees: bool) 
     }
     let Some(order) = &purchase.order else { return };
     let is_live = match order.status {
-        OrderStatus::Created
-        | OrderStatus::Paying
-        | OrderStatus::CancelPending
-        | OrderStatus::ManualReview => {
+        OrderStatus::Created | OrderStatus::Paying | OrderStatus::CancelPending => {
             units.occupied += count;
+            true
+        }
+        // Its units stay where they were when it was frozen.
+        OrderStatus::ManualReview => {
+            let place = if order.paid_at.is_some() { &mut units.sold } else { &mut units.occupied };
+            *place += count;
             true
         }
         OrderStatus::Paid | OrderStatus::Refunding | OrderStatus::Refunded => {
@@ -284,7 +294,13 @@ fn commitment_agrees(purchase: &Purchase) -> bool {
         // Its reinstatement may still be on its way.
         Admission::Cancelled => matches!(
             status,
-            Some(OrderStatus::Cancelled | OrderStatus::Paid | OrderStatus::Refunding | OrderStatus::Refunded)
+            Some(
+                OrderStatus::Cancelled
+                    | OrderStatus::Paid
+                    | OrderStatus::Refunding
+                    | OrderStatus::Refunded
+                    | OrderStatus::ManualReview
+            )
         ),
         Admission::Reinstated => status.is_some_and(|status| status != OrderStatus::Cancelled),
         Admission::Absent => purchase.route == Route::Direct,
@@ -299,6 +315,10 @@ fn inbox_agrees(purchase: &Purchase) -> bool {
         Some(InboxResult::OrderRejected) => is_refused(purchase.reservation),
         Some(InboxResult::LateRejected) => is_refused(purchase.reservation),
     }
+}
+
+fn has_attempts(rows: &Rows, id: PurchaseId) -> bool {
+    rows.payments.iter().any(|(_, payment)| payment.purchase == id)
 }
 
 fn needs_person(purchase: &Purchase) -> bool {
@@ -326,6 +346,8 @@ fn check_move(world: &World, before: &Purchase, after: &Purchase) {
     if let Some(order) = &before.order {
         let same = after.order.as_ref().is_some_and(|after| {
             reaches(order.status, after.status)
+                && (order.paid == 0 || after.status != OrderStatus::Cancelled || order.status == after.status)
+                && order.paid <= after.paid
                 && (order.total, order.created_at, order.cancel_due_at)
                     == (after.total, after.created_at, after.cancel_due_at)
         });
@@ -348,7 +370,7 @@ fn lines_agree(before: &Purchase, after: &Purchase) -> bool {
 }
 
 /// Whether a state is the same, or can be reached by rows of the table.
-fn reaches<M: Machine>(from: M, to: M) -> bool {
+pub(crate) fn reaches<M: Machine>(from: M, to: M) -> bool {
     let mut reached = vec![from];
     let mut next = 0;
     while let Some(state) = reached.get(next).copied() {
@@ -402,6 +424,17 @@ fn is_hasty(before: &Purchase, after: &Purchase) -> bool {
 
 /// Counts cases that a good set of seeds must meet.
 fn count_cases(world: &World, before: Option<&Purchase>, after: &Purchase) {
+    let was = before.and_then(|row| Some(row.order.as_ref()?.status));
+    let is = after.order.as_ref().map(|order| order.status);
+    if let (Some(was), Some(OrderStatus::Paid)) = (was, is) {
+        match was {
+            OrderStatus::CancelPending => world.sometimes("payment_won_the_race"),
+            OrderStatus::Cancelled => world.sometimes("late_payment_reinstated"),
+            OrderStatus::Created | OrderStatus::Paying => world.sometimes("order_paid"),
+            OrderStatus::Refunded => world.sometimes("refund_reopened"),
+            OrderStatus::Paid | OrderStatus::Refunding | OrderStatus::ManualReview => {}
+        }
+    }
     let is_new = |holds: &dyn Fn(&Purchase) -> bool| holds(after) && !before.is_some_and(holds);
     let late = |row: &Purchase| row.inbox.is_some_and(|inbox| inbox.result == InboxResult::LateRejected);
     let refused_for = |row: &Purchase, reason: Reason| row.reason == Some(reason);

@@ -12,6 +12,8 @@ use onceward_domain::due::Lane;
 use onceward_domain::time::{Millis, Timestamp};
 
 use super::audit::Auditor;
+use super::courier;
+use super::money;
 use super::net::{Net, Task};
 use super::node;
 use super::people;
@@ -240,9 +242,17 @@ impl Executor {
         for (node, task) in self.net.take_spawned() {
             self.add(Some(node), task);
         }
+        self.take_errands();
         self.auditor.look(&world);
         if world.has_violations() {
             world.trace("violated", self.steps);
+        }
+    }
+
+    fn take_errands(&mut self) {
+        for errand in self.net.take_errands() {
+            self.buyers += 1;
+            self.add(None, errand);
         }
     }
 
@@ -278,7 +288,9 @@ impl Executor {
         }
         let only_dead = self.scenario.is_weary() && left.iter().all(waits_for_person);
         if left.is_empty() || (only_dead && self.replays == REPLAYS) {
-            return true;
+            courier::send_statement(&self.net);
+            self.take_errands();
+            return self.buyers == 0;
         }
         if only_dead {
             self.replays += 1;
@@ -308,7 +320,8 @@ impl Executor {
         let left = rows
             .due
             .iter()
-            .filter(|((lane, _), row)| lane.as_str() != Lane::ORDER_EXPIRY || row.due_at <= horizon);
+            .filter(|((lane, _), row)| lane.as_str() != Lane::ORDER_EXPIRY || row.due_at <= horizon)
+            .filter(|((lane, _), row)| lane.as_str() != Lane::CALLBACK || !money::is_stray(&rows, &row.body));
         left.map(|((lane, member), _)| format!("{lane} {member}")).collect()
     }
 }

@@ -1,6 +1,6 @@
 //! The simulator: the real engine over a model store, driven by a seed (PR-03).
 //!
-//! **Purpose.** One seed is one run: nodes, buyers, interleavings, crashes, lost answers, copies, jumping clocks.
+//! **Purpose.** One seed is one run: nodes, buyers, a bank, interleavings, crashes, lost answers, copies, jumping clocks.
 //! After every step all invariants are checked; at the end everything must have settled.
 //!
 //! **Invariants.** Single-threaded; chance from one generator; time from one hand-moved clock. Equal seeds give
@@ -8,12 +8,12 @@
 //!
 //! **Deliberately absent.** Mocks of rules: decisions, operations and workers are the shipped ones.
 //!
-//! **Read next.** [`run`], then `executor.rs` for how a step is chosen and `audit.rs` for what must hold.
+//! **Read next.** [`run`], then `executor.rs` for how a step is chosen and `audit.rs` and `money.rs` for what must hold.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use onceward_domain::catalogue::{Activity, Bucket, LatePayment, Sku, Stock};
+use onceward_domain::catalogue::{Activity, Bucket, Sku, Stock};
 use onceward_domain::changes::ChangeSet;
 use onceward_domain::facts::Need;
 use onceward_domain::money::{Currency, Money};
@@ -31,12 +31,16 @@ pub use world::Fault;
 use world::World;
 
 mod audit;
+mod courier;
 mod executor;
 mod faulty_ports;
+mod faulty_provider;
 mod faulty_store;
+mod money;
 mod net;
 mod node;
 mod outcome;
+mod payer;
 mod people;
 pub mod rng;
 mod scenario;
@@ -45,11 +49,23 @@ mod world;
 /// When every run begins: 2026-01-01T00:00:00Z.
 const START: Timestamp = Timestamp(1_767_225_600_000);
 
+/// How the adapter in front of the bank reads a silent bank.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Adapter {
+    /// Silence is no answer (DR-02).
+    #[default]
+    Careful,
+    /// Silence is taken for "closed", to show that the simulator notices.
+    TakesSilenceForClosed,
+}
+
 /// What may differ between runs of one seed.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SimOptions {
     /// A promise that the store breaks, to show that the simulator notices.
     pub defect: Defect,
+    /// A promise that the bank's adapter breaks, likewise.
+    pub adapter: Adapter,
     /// How many of the last lines of the trace to keep in the report.
     pub tail: usize,
 }
@@ -104,7 +120,7 @@ pub fn run(seed: u64, options: &SimOptions) -> SimReport {
     let scenario = Scenario::draw(&mut Rng::new(seed ^ 0x5ce7_a210));
     let world = open_world(seed, options.defect, &scenario);
     world.keep_tail(options.tail);
-    play(seed, &world, scenario)
+    play(seed, &world, Scenario { adapter: options.adapter, ..scenario })
 }
 
 /// Runs a fixed path with at most one fault, at the port call of this number (from 0).
@@ -191,8 +207,8 @@ fn on_sale(scenario: &Scenario) -> ChangeSet {
             payment_window: stall.payment_window,
             cancel_grace: Millis(2_000),
             reservation_deadline: stall.deadline,
-            confirm_after_cancel: Millis(45_000),
-            late_payment: LatePayment::Refund,
+            confirm_after_cancel: stall.confirm_after,
+            late_payment: stall.late_payment,
             cancelled_frees_limit: scenario.frees_limit,
         });
         changes.new_buckets.push(Bucket::full(key.clone(), stall.stock));

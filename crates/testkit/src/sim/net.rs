@@ -29,6 +29,7 @@ enum Reply<T> {
 pub(crate) struct Switchboard {
     nodes: Vec<Option<Engine>>,
     spawned: Vec<(usize, Task)>,
+    errands: Vec<Task>,
 }
 
 /// A buyer's end of the line.
@@ -43,7 +44,7 @@ const PATIENCE: u32 = 10_000;
 
 impl Net {
     pub(crate) fn new(world: Arc<World>, nodes: usize) -> Self {
-        let board = Switchboard { nodes: vec![None; nodes], spawned: Vec::new() };
+        let board = Switchboard { nodes: vec![None; nodes], spawned: Vec::new(), errands: Vec::new() };
         Self { world, board: Rc::new(RefCell::new(board)) }
     }
 
@@ -64,6 +65,16 @@ impl Net {
     /// Requests that wait for the executor to take them up.
     pub(crate) fn take_spawned(&self) -> Vec<(usize, Task)> {
         std::mem::take(&mut self.board().spawned)
+    }
+
+    /// Lets somebody outside do something on the side: a run ends only after all of it is done.
+    pub(crate) fn send_out(&self, errand: impl Future<Output = ()> + 'static) {
+        self.board().errands.push(Box::pin(errand));
+    }
+
+    /// Errands that wait for the executor to take them up.
+    pub(crate) fn take_errands(&self) -> Vec<Task> {
+        std::mem::take(&mut self.board().errands)
     }
 
     /// Calls any node that is up; `None` where the line broke or nobody is up.

@@ -13,6 +13,7 @@ use onceward_domain::ports::store::Store;
 use onceward_domain::time::{Millis, back_off};
 
 use super::faulty_ports::{FaultyAdmission, FaultyBus};
+use super::faulty_provider::FaultyProvider;
 use super::faulty_store::FaultyStore;
 use super::net::Task;
 use super::scenario::Scenario;
@@ -20,13 +21,18 @@ use super::world::World;
 use crate::ids::CountingIds;
 
 /// The workers that change something, but for the sender. The watch only reads, and is left out for speed.
-const WORKERS: [Worker; 6] = [
+const WORKERS: [Worker; 11] = [
     Worker::Consumer,
     Worker::Relay,
     Worker::Projector,
     Worker::Compensator,
     Worker::Deadline,
     Worker::Expiry,
+    Worker::Announcer,
+    Worker::Teller,
+    Worker::Canceller,
+    Worker::Confirmer,
+    Worker::Refunder,
 ];
 
 /// Shortest sleep, as in the runtime. A worker that spins through it, because something is due that it cannot claim,
@@ -49,7 +55,7 @@ pub(crate) fn engine(world: &Arc<World>, node: usize, incarnation: u32, scenario
         bus: Arc::new(FaultyBus::new(world.clone(), bus)),
         store,
         ids,
-        providers: Vec::new(),
+        providers: vec![Arc::new(FaultyProvider::new(world.clone(), node, scenario.adapter))],
     };
     let settings = Settings {
         claim_batch: scenario.claim_batch,

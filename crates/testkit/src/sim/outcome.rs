@@ -8,9 +8,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use onceward::wire;
 use onceward_domain::audit;
+use onceward_domain::changes::Transition;
 use onceward_domain::derive::payload_hash;
 use onceward_domain::event::Fact;
 use onceward_domain::id::IdKind;
+use onceward_domain::machine::Machine;
 use onceward_domain::machine::admission::Admission;
 use onceward_domain::machine::order::Order as OrderStatus;
 use onceward_domain::ports::bus::{Message, Topic};
@@ -68,15 +70,32 @@ pub(crate) fn check_events(world: &World) {
     let rows = world.store.rows();
     let mut expected: BTreeMap<String, u32> = BTreeMap::new();
     for (id, purchase) in rows.purchases.iter() {
-        let is_cancelled =
-            purchase.order.as_ref().is_some_and(|order| order.status == OrderStatus::Cancelled);
+        let history = rows.history(*id);
+        let times = |to: OrderStatus, from: Option<OrderStatus>| {
+            let moved = |row: &&Transition| {
+                row.kind == OrderStatus::NAME
+                    && row.to == to.name()
+                    && row.from != Some(to.name())
+                    && from.is_none_or(|from| row.from == Some(from.name()))
+            };
+            history.iter().filter(moved).count()
+        };
+        let reinstated = times(OrderStatus::Paid, Some(OrderStatus::Cancelled));
+        if reinstated > 1 {
+            world.violated(format!("{id:?} was reinstated {reinstated} times"));
+        }
+        let first_paid = [OrderStatus::Created, OrderStatus::Paying, OrderStatus::CancelPending];
+        let paid: usize = first_paid.into_iter().map(|from| times(OrderStatus::Paid, Some(from))).sum();
         let kinds = [
-            (IdKind::EventOrderCreated, purchase.order.is_some()),
-            (IdKind::EventOrderCancelled, is_cancelled),
-            (IdKind::EventReservationRejected, purchase.reason.is_some()),
+            (IdKind::EventOrderCreated, usize::from(purchase.order.is_some())),
+            (IdKind::EventOrderCancelled, times(OrderStatus::Cancelled, None)),
+            (IdKind::EventOrderPaid, paid),
+            (IdKind::EventOrderReinstated, reinstated),
+            (IdKind::EventOrderRefunded, times(OrderStatus::Refunded, None)),
+            (IdKind::EventReservationRejected, usize::from(purchase.reason.is_some())),
         ];
-        for (kind, _) in kinds.into_iter().filter(|(_, happened)| *happened) {
-            expected.insert(id.event(kind).to_string(), 1);
+        for (kind, count) in kinds.into_iter().filter(|(_, count)| *count > 0) {
+            expected.insert(id.event(kind).to_string(), u32::try_from(count).expect("few moves"));
         }
     }
     for adjustment in rows.entries.iter().filter_map(|(_, entry)| entry.adjustment) {

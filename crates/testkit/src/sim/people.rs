@@ -15,8 +15,10 @@ use onceward_domain::machine::reservation::Reservation as Status;
 use onceward_domain::ports::admission::{Reserve, ReserveAnswer};
 use onceward_domain::time::Millis;
 
+use super::money;
 use super::net::Net;
-use super::scenario::Wish;
+use super::payer;
+use super::scenario::{Then, Wish};
 
 /// The SKU with this number; each has an activity of its own.
 pub(crate) fn sku_key(number: usize) -> SkuKey {
@@ -32,13 +34,13 @@ fn user_id(number: u64) -> UserId {
 pub(crate) async fn live(net: Net, at: Millis, wish: Wish) {
     net.world.sleep(at).await;
     match wish {
-        Wish::Buy { sku, user, request, quantity, repeats, other_body, cancels } => {
+        Wish::Buy { sku, user, request, quantity, repeats, other_body, then } => {
             let request = RequestId::trusted(&format!("request-{request}"));
             let buyer = Buyer { net, key: sku_key(sku), user: user_id(user), request, quantity };
-            buyer.buy(repeats, other_body, cancels).await;
+            buyer.buy(repeats, other_body, then).await;
         }
         Wish::Crowd { skus, first_user, buyers } => crowd(&net, skus, first_user, buyers).await,
-        Wish::Direct { skus, user, request, cancels } => direct(&net, skus, user, request, cancels).await,
+        Wish::Direct { skus, user, request, then } => direct(&net, skus, user, request, then).await,
         Wish::Adjust { sku, delta, key } => adjust(&net, sku, delta, key).await,
     }
 }
@@ -95,7 +97,7 @@ impl Buyer {
         Some(answer)
     }
 
-    async fn buy(&self, repeats: u32, other_body: bool, cancels: bool) {
+    async fn buy(&self, repeats: u32, other_body: bool, then: Then) {
         let world = &self.net.world;
         let first = self.reserve(self.quantity).await;
         let Some(ReserveAnswer::Queued { reservation } | ReserveAnswer::Repeat { reservation, .. }) = first
@@ -117,13 +119,15 @@ impl Buyer {
                 world.violated(format!("FS-02: another body of {reservation} heard {heard:?}"));
             }
         }
-        if cancels && let Ok(purchase) = reservation.purchase() {
-            self.cancel_when_ordered(purchase).await;
+        if then != Then::Leave
+            && let Ok(purchase) = reservation.purchase()
+        {
+            self.act_when_ordered(purchase, then).await;
         }
     }
 
-    /// Watches the reservation until it is decided, then cancels the order, if there is one.
-    async fn cancel_when_ordered(&self, purchase: PurchaseId) {
+    /// Watches the reservation until it is decided, then pays or cancels the order, if there is one.
+    async fn act_when_ordered(&self, purchase: PurchaseId, then: Then) {
         const LOOKS: u32 = 50;
         for _ in 0..LOOKS {
             let seen =
@@ -131,7 +135,7 @@ impl Buyer {
             match seen.await {
                 Some(Ok(Some(view))) => match view.purchase.reservation_status() {
                     Status::Reserved => {}
-                    Status::OrderCreated => return cancel(&self.net, purchase).await,
+                    Status::OrderCreated => return act(&self.net, purchase, then).await,
                     Status::OrderRejected
                     | Status::Compensating
                     | Status::Compensated
@@ -144,17 +148,29 @@ impl Buyer {
                     return;
                 }
             }
-            self.net.world.sleep(Millis(5_000)).await;
+            let wait = self.net.world.draw(|rng| rng.between(500, 5_000));
+            self.net.world.sleep(Millis(wait)).await;
         }
     }
 }
 
-async fn cancel(net: &Net, purchase: PurchaseId) {
+async fn act(net: &Net, purchase: PurchaseId, then: Then) {
+    match then {
+        Then::Leave => {}
+        Then::Cancel => cancel(net, purchase).await,
+        Then::Pay => payer::pay(net, purchase).await,
+    }
+}
+
+pub(crate) async fn cancel(net: &Net, purchase: PurchaseId) {
     let wish = move |engine: Engine| async move {
         order::cancel(&engine, purchase.order(), Arc::from("changed my mind"), Arc::from("buyer")).await
     };
     match net.ask(wish).await {
         Some(Ok(_)) => net.world.sometimes("cancelled_by_user"),
+        Some(Err(Code::OrderNotCancellable)) if money::was_taken(&net.world, purchase) => {
+            net.world.sometimes("cancel_came_too_late");
+        }
         other => {
             net.world.violated(format!("cancelling {purchase:?} heard {:?}", other.map(|one| one.err())))
         }
@@ -191,7 +207,7 @@ async fn crowd(net: &Net, skus: Vec<usize>, first_user: u64, buyers: u64) {
     }
 }
 
-async fn direct(net: &Net, skus: Vec<usize>, user: u64, request: u64, cancels: bool) {
+async fn direct(net: &Net, skus: Vec<usize>, user: u64, request: u64, then: Then) {
     let user = user_id(user);
     let request = RequestId::trusted(&format!("direct-{request}"));
     let lines: Vec<(SkuKey, u32)> = skus.into_iter().map(|sku| (sku_key(sku), 1)).collect();
@@ -216,9 +232,7 @@ async fn direct(net: &Net, skus: Vec<usize>, user: u64, request: u64, cancels: b
             net.world.violated(format!("a repeated direct order heard {:?}", other.map(|one| one.err())))
         }
     }
-    if cancels {
-        cancel(net, purchase).await;
-    }
+    act(net, purchase, then).await;
 }
 
 /// A person's adjustment, sent twice under one key: it counts once.

@@ -3,21 +3,34 @@
 //! Invariant: a scenario is a value; the same seed makes the same one. Fixed scenarios serve runs that fail at one
 //! planned place.
 
+use onceward_domain::catalogue::LatePayment;
 use onceward_domain::time::Millis;
 
+use super::Adapter;
 use super::rng::Rng;
 use super::world::Rates;
+
+/// What a buyer does with an order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Then {
+    /// Nothing.
+    Leave,
+    /// Has second thoughts.
+    Cancel,
+    /// Starts to pay; how that goes is drawn on the way.
+    Pay,
+}
 
 /// One buyer, or a person at the back office, and what they will do.
 #[derive(Debug, Clone)]
 pub(crate) enum Wish {
     /// Reserve, then repeat the same request this often, and perhaps with another body.
-    Buy { sku: usize, user: u64, request: u64, quantity: u32, repeats: u32, other_body: bool, cancels: bool },
+    Buy { sku: usize, user: u64, request: u64, quantity: u32, repeats: u32, other_body: bool, then: Then },
     /// Many buyers in one call, as the front of the gate sends them.
     /// They want the SKUs in turn.
     Crowd { skus: Vec<usize>, first_user: u64, buyers: u64 },
     /// A direct order of these SKUs, asked for twice.
-    Direct { skus: Vec<usize>, user: u64, request: u64, cancels: bool },
+    Direct { skus: Vec<usize>, user: u64, request: u64, then: Then },
     /// A person adjusts stock.
     Adjust { sku: usize, delta: i64, key: u64 },
 }
@@ -28,6 +41,8 @@ pub(crate) struct Stall {
     pub(crate) stock: i64,
     pub(crate) deadline: Millis,
     pub(crate) payment_window: Millis,
+    pub(crate) late_payment: LatePayment,
+    pub(crate) confirm_after: Millis,
 }
 
 /// What a run is about.
@@ -48,6 +63,7 @@ pub(crate) struct Scenario {
     /// Each wish with the time at which it is made.
     pub(crate) wishes: Vec<(Millis, Wish)>,
     pub(crate) rates: Rates,
+    pub(crate) adapter: Adapter,
 }
 
 const MINUTE: i64 = 60_000;
@@ -86,6 +102,7 @@ impl Scenario {
             },
             wishes,
             rates: if weary { rates(rng).worse() } else { rates(rng) },
+            adapter: Adapter::Careful,
         }
     }
 
@@ -98,11 +115,17 @@ impl Scenario {
             quantity: 1,
             repeats: 1,
             other_body: false,
-            cancels: false,
+            then: Then::Leave,
         };
         Self {
             nodes: 1,
-            stalls: vec![Stall { stock: 1, deadline: Millis(10 * MINUTE), payment_window: Millis(MONTH) }],
+            stalls: vec![Stall {
+                stock: 1,
+                deadline: Millis(10 * MINUTE),
+                payment_window: Millis(MONTH),
+                late_payment: LatePayment::Refund,
+                confirm_after: Millis(45_000),
+            }],
             per_user_limit: 1,
             frees_limit: true,
             sender_sleeps: false,
@@ -112,13 +135,14 @@ impl Scenario {
             attempts_limit: NEVER_WEARY,
             wishes: vec![(Millis(0), buy)],
             rates: Rates::default(),
+            adapter: Adapter::Careful,
         }
     }
 
     /// A reservation whose unit a direct order takes first: refused, then compensated.
     pub(crate) fn one_rejection() -> Self {
         let mut scenario = Self::one_purchase();
-        let direct = Wish::Direct { skus: vec![0], user: 2, request: 2, cancels: false };
+        let direct = Wish::Direct { skus: vec![0], user: 2, request: 2, then: Then::Leave };
         scenario.wishes.push((Millis(0), direct));
         scenario.per_user_limit = 1;
         scenario
@@ -132,7 +156,7 @@ impl Scenario {
     /// Whether winners can be counted from outside: only single reservations, no second thoughts.
     pub(crate) fn is_plain(&self) -> bool {
         let plain = |wish: &Wish| match wish {
-            Wish::Buy { quantity, cancels, .. } => *quantity == 1 && !cancels,
+            Wish::Buy { quantity, then, .. } => *quantity == 1 && *then == Then::Leave,
             Wish::Crowd { .. } => true,
             Wish::Direct { .. } | Wish::Adjust { .. } => false,
         };
@@ -141,13 +165,18 @@ impl Scenario {
     }
 }
 
+const LATE_PAYMENTS: [LatePayment; 4] =
+    [LatePayment::Refund, LatePayment::Refund, LatePayment::Reinstate, LatePayment::Manual];
+
 fn stall(rng: &mut Rng, plain: bool) -> Stall {
-    let hurried = rng.chance(400) && !plain;
+    let hurried = rng.chance(600) && !plain;
     let deadline = if rng.chance(600) { rng.between(5_000, 60_000) } else { rng.between(10, 30) * MINUTE };
     Stall {
         stock: rng.between(1, 8),
         deadline: Millis(deadline),
         payment_window: Millis(if hurried { rng.between(10_000, 5 * MINUTE) } else { MONTH }),
+        late_payment: LATE_PAYMENTS[rng.index(LATE_PAYMENTS.len())],
+        confirm_after: Millis(rng.between(5_000, MINUTE)),
     }
 }
 
@@ -168,7 +197,15 @@ fn plain_wish(rng: &mut Rng, number: u64, skus: usize) -> Wish {
     }
     let (user, repeats) = (rng.below(20), u32::try_from(rng.below(3)).expect("small"));
     let request = rng.below(3) + 10 * user;
-    Wish::Buy { sku, user, request, quantity: 1, repeats, other_body: rng.chance(300), cancels: false }
+    Wish::Buy { sku, user, request, quantity: 1, repeats, other_body: rng.chance(300), then: Then::Leave }
+}
+
+fn then(rng: &mut Rng) -> Then {
+    match rng.below(10) {
+        0..=3 => Then::Leave,
+        4 => Then::Cancel,
+        _ => Then::Pay,
+    }
 }
 
 fn wish(rng: &mut Rng, number: u64, skus: usize) -> Wish {
@@ -183,7 +220,7 @@ fn wish(rng: &mut Rng, number: u64, skus: usize) -> Wish {
             quantity: if rng.chance(850) { 1 } else { 2 },
             repeats: u32::try_from(rng.below(3)).expect("small"),
             other_body: rng.chance(300),
-            cancels: rng.chance(250),
+            then: then(rng),
         },
         5 | 6 => {
             let skus = some_of(rng, skus);
@@ -193,7 +230,7 @@ fn wish(rng: &mut Rng, number: u64, skus: usize) -> Wish {
             skus: some_of(rng, skus),
             user,
             request: rng.below(2) + 10 * user,
-            cancels: rng.chance(300),
+            then: then(rng),
         },
         _ => Wish::Adjust { sku, delta: if rng.chance(600) { rng.between(1, 3) } else { -1 }, key: number },
     }
@@ -214,6 +251,7 @@ fn rates(rng: &mut Rng) -> Rates {
         crash: upto(5),
         jump: upto(4),
         back: upto(5),
+        bank: upto(150),
         linger: 300 + upto(200),
     }
 }

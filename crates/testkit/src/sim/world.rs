@@ -12,11 +12,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 
 use onceward_domain::due::{Held, Lane, Member, Token};
-use onceward_domain::id::PurchaseId;
+use onceward_domain::id::{PaymentId, PurchaseId};
+use onceward_domain::payment::Word;
 use onceward_domain::ports::clock::Clock;
 use onceward_domain::time::{Millis, Timestamp};
 
 use super::rng::Rng;
+use crate::bank::Bank;
 use crate::clock::ManualClock;
 use crate::model::ModelStore;
 
@@ -43,6 +45,8 @@ pub(crate) struct Rates {
     pub(crate) jump: u32,
     /// The clock steps back at a step.
     pub(crate) back: u32,
+    /// A call to the bank goes wrong, besides everything else.
+    pub(crate) bank: u32,
     /// A call lets others go first.
     pub(crate) linger: u32,
 }
@@ -109,6 +113,7 @@ struct State {
     promises: Vec<(PurchaseId, &'static str)>,
     outbox: Vec<Vec<u8>>,
     published: BTreeSet<Arc<str>>,
+    unsent: BTreeMap<PaymentId, Word>,
     current: usize,
     parks: BTreeMap<usize, Park>,
 }
@@ -117,6 +122,8 @@ struct State {
 pub(crate) struct World {
     pub(crate) clock: Arc<ManualClock>,
     pub(crate) store: Arc<ModelStore>,
+    /// Somebody else's truth: no crash of ours touches it.
+    pub(crate) bank: Arc<Bank>,
     state: Mutex<State>,
 }
 
@@ -140,10 +147,11 @@ impl World {
             promises: Vec::new(),
             outbox: Vec::new(),
             published: BTreeSet::new(),
+            unsent: BTreeMap::new(),
             current: 0,
             parks: BTreeMap::new(),
         };
-        Self { clock, store, state: Mutex::new(state) }
+        Self { clock, store, bank: Bank::new(), state: Mutex::new(state) }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -273,6 +281,21 @@ impl World {
     /// Whether a publish of this message was ever acknowledged.
     pub(crate) fn was_published(&self, id: &str) -> bool {
         self.state().published.contains(id)
+    }
+
+    /// Notes a callback about a payment that nobody sends.
+    pub(crate) fn keep_unsent(&self, payment: PaymentId, word: Word) {
+        self.state().unsent.insert(payment, word);
+    }
+
+    /// The callback about a payment that was not sent.
+    pub(crate) fn unsent(&self, payment: PaymentId) -> Option<Word> {
+        self.state().unsent.get(&payment).cloned()
+    }
+
+    /// The same, to send it at last.
+    pub(crate) fn take_unsent(&self, payment: PaymentId) -> Option<Word> {
+        self.state().unsent.remove(&payment)
     }
 
     /// A buyer was told that the purchase is in: from now on it must exist.
