@@ -218,9 +218,13 @@ fn buyers(ground: &Ground) {
     direct.lines = vec![line(&b, 1, 0), line(&a, 1, 0)];
     let mut cancelled = ordered(3, "u", &a, -1);
     cancelled.order = Some(order(OrderStatus::Cancelled));
+    let held = |number, place| {
+        let mut purchase = reserved(number, "u", &a);
+        purchase.lines[0].place = place;
+        purchase
+    };
     // Written newest id first and at one moment: age is the order of writing, not of ids or times.
-    let order_of_writing =
-        [reserved(9, "u", &a), direct, cancelled, reserved(2, "v", &a), reserved(1_000, "u", &a)];
+    let order_of_writing = [held(9, 1), direct, cancelled, reserved(2, "v", &a), held(1_000, 2)];
     for purchase in order_of_writing {
         ground.must(ChangeSet { new_purchases: vec![purchase], ..ChangeSet::default() });
     }
