@@ -79,14 +79,14 @@ const STEPS: [Step; 8] = [
     },
     Step {
         name: "test",
-        limit: Duration::from_mins(9),
+        limit: Duration::from_mins(8),
         command: &["cargo", "test", "--workspace"],
         proof: Proof::ExitCode,
     },
     Step {
         // Builds the release profile first, which is most of its time.
         name: "torture",
-        limit: Duration::from_mins(7),
+        limit: Duration::from_mins(9),
         command: &[
             "cargo",
             "run",
@@ -103,7 +103,7 @@ const STEPS: [Step; 8] = [
     },
     Step {
         name: "crash-demo",
-        limit: Duration::from_mins(3),
+        limit: Duration::from_mins(2),
         command: &[
             "cargo",
             "run",

@@ -77,6 +77,14 @@ impl KeyRing {
         self.derive(self.current_version(), &parts).expect("the current version is in the ring")
     }
 
+    /// What the older keys of the ring would have derived for the request, newest first; usually nothing.
+    #[must_use]
+    pub fn older_reservations(&self, sku: &SkuKey, user: &UserId, request: &RequestId) -> Vec<PurchaseId> {
+        let parts = [sku.activity.as_str(), sku.sku.as_str(), user.as_str(), request.as_str()];
+        let older = self.keys.iter().rev().skip(1);
+        older.filter_map(|(version, _)| self.derive(*version, &parts)).collect()
+    }
+
     /// Derives the purchase of a direct order: HMAC over `direct|user|request`.
     #[must_use]
     pub fn direct_order(&self, user: &UserId, request: &RequestId) -> PurchaseId {

@@ -26,7 +26,8 @@ pub struct Need {
     pub buckets: Vec<SkuKey>,
     /// Purchases by id.
     pub purchases: Vec<PurchaseId>,
-    /// All purchases of a buyer that have a line of the SKU, in any state.
+    /// The purchases of a buyer that hold a place on the SKU (`place >= 0`): what the buyer holds now, not what the buyer
+    /// ever did, so that the cost does not grow with a buyer's history (FS-01). One that is asked for by id counts too.
     pub buyers: Vec<(SkuKey, UserId)>,
     /// Compensation tasks.
     pub compensations: Vec<PurchaseId>,

@@ -190,16 +190,22 @@ pub enum CaseKind {
     PaymentWhileFrozen,
     /// One provider transaction was claimed for two payments.
     TransactionReused,
+    /// Two provider transactions were claimed for one payment.
+    SecondTransaction,
+    /// Two callbacks came under one event id with different bodies.
+    EventReused,
 }
 
 impl CaseKind {
     /// Every kind; the position is the code that stores keep.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 7] = [
         Self::AmountMismatch,
         Self::LatePayment,
         Self::RefundFailed,
         Self::PaymentWhileFrozen,
         Self::TransactionReused,
+        Self::SecondTransaction,
+        Self::EventReused,
     ];
 
     /// The kind's name.
@@ -211,6 +217,8 @@ impl CaseKind {
             Self::RefundFailed => "REFUND_FAILED",
             Self::PaymentWhileFrozen => "PAYMENT_WHILE_FROZEN",
             Self::TransactionReused => "TRANSACTION_REUSED",
+            Self::SecondTransaction => "SECOND_TRANSACTION",
+            Self::EventReused => "EVENT_REUSED",
         }
     }
 }

@@ -58,7 +58,8 @@ impl Gate {
     pub async fn reserve(&self, request: ReserveRequest) -> Result<ReserveAnswer, Error> {
         let ReserveRequest { key, user, request, quantity } = request;
         let purchase = self.engine.keys().reservation(&key, &user, &request);
-        let command = Reserve { purchase, key, user, request, quantity };
+        let older = self.engine.keys().older_reservations(&key, &user, &request);
+        let command = Reserve { purchase, older, key, user, request, quantity };
         let (answer, answered) = oneshot::channel();
         self.queue
             .try_send(Waiting { command, answer })

@@ -493,3 +493,39 @@ fn fs_06_a_batch_of_five_hundred_is_one_transaction() {
     house.rest();
     assert_eq!(house.figures(), ([100, 500, 0], [100, 0, 500]));
 }
+
+#[test]
+fn fs_01_a_decision_reads_what_a_buyer_holds_not_what_the_buyer_ever_did() {
+    let house = House::new(1);
+    for n in 0..40 {
+        let request = format!("r{n}");
+        assert!(is_queued(&house.reserve("u1", &request, 1)));
+        house.rest();
+        let id = house.id("u1", &request).order();
+        block_on(order::cancel(&house.engine, id, Arc::from("mind"), Arc::from("u1"))).unwrap();
+        house.rest();
+    }
+    let need = Need { buyers: vec![(key("cup"), UserId::trusted("u1"))], ..Need::default() };
+    assert!(block_on(house.store.view(need)).unwrap().purchases.is_empty());
+    let repeat = house.reserve("u1", "r7", 1);
+    assert!(matches!(repeat, ReserveAnswer::Repeat { status: Reservation::Cancelled, .. }), "{repeat:?}");
+    house.assert_invariants();
+}
+
+#[test]
+fn c_111_what_no_order_can_price_is_not_put_on_sale() {
+    let house = House::new(1);
+    let put = |amount, per_user_limit| {
+        let price = onceward_domain::money::Money::parse(amount, "CNY").unwrap();
+        let new = onceward::operations::catalogue::NewSku {
+            key: key("gem"),
+            stock: 5,
+            price,
+            per_user_limit,
+            buckets: 1,
+        };
+        block_on(onceward::operations::catalogue::put_sku(&house.engine, new))
+    };
+    assert_eq!(put(1_000_000_000_000_000, 2).unwrap_err().code(), Code::Invalid);
+    assert!(put(1_000_000_000_000_000, 1).is_ok());
+}

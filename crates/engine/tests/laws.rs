@@ -60,6 +60,7 @@ fn order(house: &House, messages: &[OrderCreateRequested]) -> Vec<Outcome> {
         .collect();
     let need = Need {
         skus: vec![key("cup")],
+        purchases: messages.iter().map(|message| message.purchase).collect(),
         buyers: messages.iter().map(|message| (key("cup"), message.user.clone())).collect(),
         ..Need::default()
     };

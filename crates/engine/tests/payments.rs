@@ -403,3 +403,30 @@ fn ot_08_a_new_store_knows_no_payment() {
         PaymentId(PurchaseId::from_digest([3; 16], 1).with_kind(onceward_domain::id::IdKind::Payment));
     assert_eq!(shop.tell(id, &Word::Failed { payment: unknown }), Heard::UnknownPayment);
 }
+
+#[test]
+fn c_50_a_declined_payment_whose_word_was_lost_does_not_block_the_buyer() {
+    let shop = Shop::new();
+    let id = shop.order("u1");
+    let attempt = shop.start(id);
+    shop.bank.decline(attempt).expect("it declines; the callback is lost");
+    let second = shop.try_start(id, "pay-2").expect("it starts");
+    assert_ne!(second.body, attempt.to_string().into_bytes());
+    assert_eq!(shop.payment(id, attempt).status, PaymentStatus::Failed);
+}
+
+#[test]
+fn ot_08_a_second_transaction_of_one_payment_is_a_case() {
+    let shop = Shop::new();
+    let id = shop.order("u1");
+    let attempt = shop.start(id);
+    let word = shop.bank.pay(attempt, false).expect("it pays");
+    assert_eq!(shop.tell(id, &word), Heard::Applied);
+    let amount = Money::new(PRICE, Currency::CNY).expect("it is an amount");
+    let second = Word::Succeeded { payment: attempt, transaction: Arc::from("another"), amount };
+    for _ in 0..2 {
+        assert_eq!(shop.tell(id, &second), Heard::Contradiction);
+    }
+    assert_eq!(shop.cases(), [CaseKind::SecondTransaction]);
+    assert_eq!(shop.state(id).paid, PRICE);
+}

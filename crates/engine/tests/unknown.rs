@@ -202,7 +202,7 @@ fn fs_01_dr_04_a_reserve_whose_answer_was_lost_is_repeated_with_the_same_ids() {
     let cut = with_fault(&house, "admission.reserve", Fault::AfterCommit, 1);
     let (user, request) = (UserId::trusted("u1"), RequestId::trusted("r1"));
     let purchase = cut.engine.keys().reservation(&key("cup"), &user, &request);
-    let command = Reserve { purchase, key: key("cup"), user, request, quantity: 1 };
+    let command = Reserve { purchase, older: Vec::new(), key: key("cup"), user, request, quantity: 1 };
     let error = block_on(cut.engine.admission().reserve(vec![command.clone()])).unwrap_err();
     assert_eq!(error.class(), Class::UnknownOutcome);
     let again = block_on(cut.engine.admission().reserve(vec![command])).unwrap();

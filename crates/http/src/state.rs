@@ -57,7 +57,7 @@ pub struct Parts {
     pub settings: Settings,
     /// What `/metrics` shows; `None` shows nothing.
     pub metrics: Option<PrometheusHandle>,
-    /// Time for request ids.
+    /// Wall-clock time, for request ids and for the signatures of callbacks.
     pub clock: Arc<dyn Clock>,
     /// The bank to play with, where it is enabled.
     pub sandbox: Option<Arc<dyn Sandbox>>,
@@ -75,6 +75,7 @@ pub struct Shared {
     pub(crate) settings: Settings,
     pub(crate) metrics: Option<PrometheusHandle>,
     pub(crate) request_ids: RequestIds,
+    pub(crate) clock: Arc<dyn Clock>,
     pub(crate) in_flight: InFlight,
     pub(crate) in_progress: InProgress,
     pub(crate) route_metrics: RouteMetrics,
@@ -92,7 +93,8 @@ impl AppState {
             in_flight: InFlight::new(parts.settings.in_flight_limit),
             settings: parts.settings,
             metrics: parts.metrics,
-            request_ids: RequestIds::new(parts.clock),
+            request_ids: RequestIds::new(parts.clock.clone()),
+            clock: parts.clock,
             in_progress: InProgress::default(),
             route_metrics: RouteMetrics::new(),
             sandbox: parts.sandbox,

@@ -48,7 +48,7 @@ CREATE TABLE callback (
 -- Cases for people; one per kind and subject. Append-only.
 CREATE TABLE open_case (
     seq INTEGER PRIMARY KEY,
-    kind INTEGER NOT NULL CHECK (kind BETWEEN 0 AND 4),
+    kind INTEGER NOT NULL CHECK (kind BETWEEN 0 AND 6),
     subject TEXT NOT NULL,
     detail TEXT NOT NULL,
     at INTEGER NOT NULL,

@@ -18,7 +18,7 @@ use crate::failure::failed;
 use crate::money;
 use crate::queries;
 use crate::refs::Refs;
-use crate::rows::{self, get, listed, purchase, state};
+use crate::rows::{self, get, listed, purchase, purchase_id, state};
 
 /// Loads everything that a need names.
 pub(crate) fn load(conn: &Connection, refs: &mut Refs, need: &Need, now: Timestamp) -> Result<Facts, Error> {
@@ -180,7 +180,9 @@ fn load_buyers(
         if let Some(sku_ref) = refs.sku_ref(conn, key)? {
             let mut rows = flash.query((user.as_str(), sku_ref)).map_err(&doing)?;
             while let Some(row) = rows.next().map_err(&doing)? {
-                found.push(purchase(conn, refs, row)?);
+                // One that was asked for by its id is not made a second time.
+                let known = facts.purchases.get(&purchase_id(row)?).cloned();
+                found.push(known.map_or_else(|| purchase(conn, refs, row), Ok)?);
             }
             if any_direct == Some(true) {
                 found.extend(direct_of_buyer(conn, refs, user, sku_ref)?);

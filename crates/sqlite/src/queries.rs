@@ -160,14 +160,17 @@ mod tests {
         let conn = fresh();
         for (sql, expected) in [
             (PURCHASE_BY_ID, "SEARCH p USING INDEX purchase_by_id (id=?)"),
-            (PURCHASE_OF_BUYER, "SEARCH p USING INDEX purchase_by_place (user_id=? AND sku_ref=?)"),
+            (
+                PURCHASE_OF_BUYER,
+                "SEARCH p USING INDEX purchase_by_place (user_id=? AND sku_ref=? AND place>?)",
+            ),
             (
                 ORDER_LINE_ANY,
                 "SCAN CONSTANT ROW; SCALAR SUBQUERY 1; SCAN order_line USING COVERING INDEX order_line_by_place",
             ),
             (
                 ORDER_LINE_OF_BUYER,
-                "SEARCH order_line USING COVERING INDEX order_line_by_place (user_id=? AND sku_ref=?)",
+                "SEARCH order_line USING COVERING INDEX order_line_by_place (user_id=? AND sku_ref=? AND place>?)",
             ),
             (ORDER_LINE_OF_PURCHASE, "SEARCH order_line USING PRIMARY KEY (purchase=?)"),
             (PURCHASE_CREATE_ORDER, "SEARCH purchase USING INTEGER PRIMARY KEY (rowid=?)"),

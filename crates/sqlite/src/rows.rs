@@ -111,6 +111,11 @@ pub(crate) fn money(amount: i64, currency: u16) -> Result<Money, Error> {
         .map_err(|cause| defect(format!("a row holds {amount} as an amount")).because(cause))
 }
 
+/// The id of a row with a whole purchase.
+pub(crate) fn purchase_id(row: &Row<'_>) -> Result<PurchaseId, Error> {
+    Ok(PurchaseId::from_bytes(get(row, column::ID)?))
+}
+
 /// A whole purchase. Its lines are read from where they are.
 pub(crate) fn purchase(conn: &Connection, refs: &mut Refs, row: &Row<'_>) -> Result<Purchase, Error> {
     let handle: i64 = get(row, column::SEQ)?;
@@ -123,7 +128,7 @@ pub(crate) fn purchase(conn: &Connection, refs: &mut Refs, row: &Row<'_>) -> Res
     let reason: Option<u8> = get(row, column::REASON)?;
     let compensation: Option<[u8; 16]> = get(row, column::COMPENSATION)?;
     Ok(Purchase {
-        id: PurchaseId::from_bytes(get(row, column::ID)?),
+        id: purchase_id(row)?,
         handle,
         route: listed(&ROUTES, get(row, column::ROUTE)?, "route")?,
         user: UserId::trusted(text(row, column::USER_ID)?),

@@ -78,7 +78,7 @@ fn put_on_sale(store: &ModelStore) {
 fn reserve(engine: &Engine) -> PurchaseId {
     let (user, request) = (UserId::trusted("u"), RequestId::trusted("r"));
     let purchase = engine.keys().reservation(&key(), &user, &request);
-    let command = Reserve { purchase, key: key(), user, request, quantity: 1 };
+    let command = Reserve { purchase, older: Vec::new(), key: key(), user, request, quantity: 1 };
     let answers = block_on(engine.admission().reserve(vec![command])).expect("the gate answers");
     assert!(matches!(answers[0], ReserveAnswer::Queued { .. }), "{answers:?}");
     purchase

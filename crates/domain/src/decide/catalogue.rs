@@ -72,12 +72,15 @@ pub fn put_activity(facts: &mut Facts, activity: &Activity) -> Result<(ChangeSet
 /// Puts a SKU; `with_bucket` where the gate's counters live in the same store. Needs `activities` and `skus`.
 ///
 /// # Errors
-/// [`Code::NotFound`] without the activity; [`Code::Differs`] where stock or buckets differ, or the currency does.
+/// [`Code::NotFound`] without the activity; [`Code::Invalid`] where the price of all that one buyer may hold passes the
+/// limit of amounts; [`Code::Differs`] where stock or buckets differ, or the currency does.
 pub fn put_sku(facts: &mut Facts, new: &NewSku, with_bucket: bool) -> Result<(ChangeSet, Put), Error> {
     let about = || format!("putting SKU {}", new.key);
     if !facts.activities.contains_key(&new.key.activity) {
         return Err(Error::new(Code::NotFound, about()));
     }
+    // Whatever a buyer may hold must have a price: else a reservation could be let in that no order can follow (C111).
+    new.price.times(new.per_user_limit).map_err(|cause| Error::new(Code::Invalid, about()).because(cause))?;
     let Some(known) = facts.skus.get(&new.key) else {
         let sku = Sku {
             key: new.key.clone(),

@@ -70,7 +70,7 @@ impl Outcome {
 
 /// Decides a batch of messages; `member` names the entry of its orders in the expiry lane.
 ///
-/// Needs `skus` and `buyers` of every message.
+/// Needs `skus`, `buyers` and `purchases` of every message.
 ///
 /// # Errors
 /// [`crate::error::Code::GuardLost`] where one batch would change a purchase twice.

@@ -24,7 +24,7 @@ pub enum Outcome {
 
 /// Rejects reservations whose deadline has passed and that nobody has decided on.
 ///
-/// Needs `skus` and `buyers` of every reservation.
+/// Needs `skus`, `buyers` and `purchases` of every reservation.
 ///
 /// # Errors
 /// [`crate::error::Code::GuardLost`] where one batch would change a purchase twice.

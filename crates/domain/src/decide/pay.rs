@@ -170,7 +170,7 @@ fn succeed(facts: &mut Facts, draft: &mut Draft, success: &Success<'_>) -> Resul
         return contradict(facts, draft, &payment, success);
     }
     let Some(row) = payment.status.next(PaymentEvent::Succeed) else {
-        return Ok(Heard::Nothing);
+        return Ok(repeated(facts, draft, &payment, success));
     };
     let after = Payment {
         status: row.to,
@@ -185,6 +185,18 @@ fn succeed(facts: &mut Facts, draft: &mut Draft, success: &Success<'_>) -> Resul
         return Err(Error::new(Code::ConstraintViolated, format!("payment {} has no order", payment.id)));
     };
     take_money(facts, draft, &purchase, success)
+}
+
+/// A success that is known already is nothing new; under another transaction it is money taken twice for one attempt.
+fn repeated(facts: &Facts, draft: &mut Draft, payment: &Payment, success: &Success<'_>) -> Heard {
+    if payment.transaction.as_ref() == Some(success.transaction) {
+        return Heard::Nothing;
+    }
+    let first = payment.transaction.as_deref().unwrap_or("none");
+    let detail = format!("{} was paid by {first}, and again by {}", payment.id, success.transaction);
+    let subject = format!("{}/{}", payment.id, success.transaction);
+    draft.open_case(facts, CaseKind::SecondTransaction, subject, detail);
+    Heard::Contradiction
 }
 
 /// A wrong amount never pays an order; the order is frozen, so that no cancel or second payment touches it meanwhile.

@@ -17,7 +17,7 @@ use crate::time::Timestamp;
 
 /// Decides a batch of reservations; `member` names its due entries.
 ///
-/// Needs `skus`, `buckets` and `buyers` of every command.
+/// Needs `skus`, `buckets` and `buyers` of every command, and its `purchases` under every key.
 #[must_use]
 pub fn reserve(facts: &mut Facts, commands: &[Reserve], member: &Member) -> (ChangeSet, Vec<ReserveAnswer>) {
     let mut draft = Draft::default();
@@ -78,9 +78,10 @@ fn refuse(facts: &Facts, command: &Reserve) -> Option<ReserveAnswer> {
 }
 
 fn known_request(facts: &Facts, command: &Reserve) -> Option<ReserveAnswer> {
-    let known = facts
-        .purchases_of(&command.key, &command.user)
-        .find(|purchase| purchase.route == Route::Flash && purchase.request == command.request)?;
+    let mut ids = std::iter::once(&command.purchase).chain(&command.older);
+    let known = ids.find_map(|id| facts.purchases.get(id)).filter(|known| {
+        known.user == command.user && known.request == command.request && known.units_of(&command.key) > 0
+    })?;
     if known.units_of(&command.key) != command.quantity {
         return Some(ReserveAnswer::RequestConflict);
     }

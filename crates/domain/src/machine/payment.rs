@@ -1,7 +1,7 @@
 //! A payment attempt at a provider.
 //!
 //! Invariant: `UNKNOWN` never becomes `FAILED` by waiting (C41); only the provider's word ends an attempt, and
-//! "closed" is not final: money may still arrive (OT-07). Its operations come with payments.
+//! "closed" is not final: money may still arrive (OT-07).
 
 use super::{Machine, rows, states};
 

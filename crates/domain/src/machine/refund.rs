@@ -1,7 +1,7 @@
 //! A refund at a provider.
 //!
 //! Invariant: a refund that had no answer is asked about, never sent again under another id (C55). A refund
-//! that the provider takes back days later leaves `SUCCEEDED` by a row of its own. Its operations come with payments.
+//! that the provider takes back days later leaves `SUCCEEDED` by a row of its own.
 
 use super::{Machine, rows, states};
 

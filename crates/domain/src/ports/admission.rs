@@ -20,6 +20,8 @@ use crate::time::{Millis, Timestamp};
 pub struct Reserve {
     /// Derived from the request; see [`crate::derive::KeyRing::reservation`].
     pub purchase: PurchaseId,
+    /// What older keys would have derived: the request may be known under one of these (FS-03).
+    pub older: Vec<PurchaseId>,
     /// Activity and SKU.
     pub key: SkuKey,
     /// The buyer.

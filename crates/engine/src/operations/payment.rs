@@ -10,10 +10,10 @@ use onceward_domain::derive::payload_hash;
 use onceward_domain::due::{DueChange, Lane};
 use onceward_domain::error::{Code, Error};
 use onceward_domain::facts::{Facts, Need};
-use onceward_domain::id::{OrderId, PaymentId};
+use onceward_domain::id::{OrderId, PaymentId, PurchaseId};
 use onceward_domain::machine::payment::Payment as PaymentStatus;
 use onceward_domain::money::Money;
-use onceward_domain::payment::{Callback, Word};
+use onceward_domain::payment::{Callback, Case, CaseKind, Word};
 pub use onceward_domain::payment::{Payment, Refund};
 use onceward_domain::ports::provider::{ClientData, PaymentOrder, RawCallback, Verified};
 use onceward_domain::time::Millis;
@@ -23,7 +23,7 @@ use crate::execute::execute;
 use crate::observe;
 use crate::operations::once::{Idempotent, StoredAnswer, once};
 use crate::wire;
-use crate::workers::teller;
+use crate::workers::{asker, teller};
 
 /// How long a kept callback is left to the request that brought it before the worker takes it.
 const CALLBACK_HEAD_START: Millis = Millis(1_000);
@@ -61,6 +61,7 @@ pub async fn start(engine: &Engine, command: Start) -> Result<StoredAnswer, Erro
         answers: vec![command.idempotent.key.clone()],
         ..Need::default()
     };
+    ask_about_open(engine, purchase, id).await?;
     let answer = execute(engine, "start_payment", need, move |facts| {
         once(facts, &command.idempotent, |facts| pay::start(facts, &rule))
     })
@@ -69,8 +70,29 @@ pub async fn start(engine: &Engine, command: Start) -> Result<StoredAnswer, Erro
     Ok(answer)
 }
 
+/// Asks about an attempt that is still open before another is started: where the word that it was declined got lost, the
+/// buyer could not try again until the order's expiry. Silence leaves it open, and the start then answers it (C47).
+async fn ask_about_open(engine: &Engine, purchase: PurchaseId, starting: PaymentId) -> Result<(), Error> {
+    let known =
+        engine.store().view(Need { purchases: vec![purchase], attempts: vec![purchase], ..Need::default() });
+    let known = known.await?;
+    if known.payments.contains_key(&starting) {
+        return Ok(());
+    }
+    for payment in known.payments_of(purchase).filter(|one| one.is_open()) {
+        let Some(provider) = engine.provider(&payment.provider) else { continue };
+        let Ok(word) = provider.query(payment.id).await else { continue };
+        let source: Arc<str> = Arc::from("asked_before_start");
+        let need = asker::need_of(&known, purchase);
+        let heard =
+            execute(engine, "start.heard", need, move |facts| pay::hear(facts, &word, &source)).await?;
+        observe::heard(heard, "asked_before_start");
+    }
+    Ok(())
+}
+
 /// Tells the provider at once. Where that fails the durable entry stands and the worker repeats it with the same id.
-async fn announce(engine: &Engine, purchase: onceward_domain::id::PurchaseId) {
+async fn announce(engine: &Engine, purchase: PurchaseId) {
     let need = Need { attempts: vec![purchase], ..Need::default() };
     let Ok(facts) = engine.store().view(need).await else { return };
     for payment in facts.payments_of(purchase).filter(|one| one.status == PaymentStatus::Pending) {
@@ -103,21 +125,16 @@ pub enum Recorded {
     Kept,
 }
 
-/// Takes a callback: verify on the raw bytes, keep, then hear.
+/// Takes a callback: verify on the raw bytes, keep, then hear. `raw.now` is the wall clock of whoever received it: the
+/// sender's signature names a wall-clock time, and the store's may lag in after a step (DR-06).
 ///
 /// # Errors
 /// [`Code::UnknownProvider`], [`Code::BadSignature`], [`Code::Invalid`]; the store's.
-pub async fn callback(
-    engine: &Engine,
-    provider: &str,
-    headers: &[(String, String)],
-    body: &[u8],
-) -> Result<Recorded, Error> {
+pub async fn callback(engine: &Engine, provider: &str, raw: &RawCallback<'_>) -> Result<Recorded, Error> {
     let about = || format!("taking a callback of {provider}");
     let known = engine.provider(provider).ok_or_else(|| Error::new(Code::UnknownProvider, about()))?;
-    let now = engine.store().now().await?;
-    let Verified { event, word } = known.verify(&RawCallback { headers, body, now })?;
-    let is_new = keep(engine, known.name(), &event, &word, body).await?;
+    let Verified { event, word } = known.verify(raw)?;
+    let is_new = keep(engine, known.name(), &event, &word, raw.body).await?;
     if !is_new {
         return Ok(Recorded::Heard);
     }
@@ -160,8 +177,15 @@ async fn keep(
     let need = Need { callbacks: vec![key.clone()], ..Need::default() };
     let (entry, payload): (Vec<u8>, Vec<u8>) = (wire::encode_word(word), body.to_vec());
     execute(engine, "callback.keep", need, move |facts: &mut Facts| {
-        if facts.callbacks.contains_key(&key) {
-            return Ok((ChangeSet::default(), false));
+        if let Some(first) = facts.callbacks.get(&key) {
+            let mut changes = ChangeSet::default();
+            if first.payload_hash != payload_hash(&payload) {
+                // Not what was answered before: kept for a person, never applied (C91).
+                let subject: Arc<str> = member_of(&key.0, &key.1);
+                let detail: Arc<str> = Arc::from(String::from_utf8_lossy(&payload).into_owned());
+                changes.cases.push(Case { kind: CaseKind::EventReused, subject, detail, at: facts.now });
+            }
+            return Ok((changes, false));
         }
         let callback = Callback {
             provider: key.0.clone(),

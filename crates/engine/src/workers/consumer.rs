@@ -144,6 +144,7 @@ fn need_of(part: &[Incoming]) -> Need {
         if !need.skus.contains(&incoming.message.key) {
             need.skus.push(incoming.message.key.clone());
         }
+        need.purchases.push(incoming.message.purchase);
         need.buyers.push((incoming.message.key.clone(), incoming.message.user.clone()));
     }
     need

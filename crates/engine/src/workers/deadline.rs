@@ -31,6 +31,7 @@ pub async fn step(engine: &Engine) -> Result<Next, Error> {
             if !need.skus.contains(&message.key) {
                 need.skus.push(message.key.clone());
             }
+            need.purchases.push(message.purchase);
             need.buyers.push((message.key.clone(), message.user.clone()));
         }
         let overdue = claim.reservations.clone();

@@ -10,7 +10,7 @@ use onceward_domain::decide::pay::{Heard, hear};
 use onceward_domain::due::{Charge, Claimed, DueChange, Lane};
 use onceward_domain::error::{Class, Error};
 use onceward_domain::facts::{Facts, Need};
-use onceward_domain::payment::Word;
+use onceward_domain::payment::{Case, CaseKind, Word};
 use onceward_domain::time::back_off;
 
 use crate::engine::Engine;
@@ -102,7 +102,14 @@ async fn process(engine: &Engine, entry: &Claimed) -> Result<Heard, Error> {
 async fn set_aside(engine: &Engine, entry: &Claimed) -> Result<Heard, Error> {
     let entry = entry.clone();
     execute(engine, "callback.set_aside", Need::default(), move |facts: &mut Facts| {
-        Ok((ChangeSet { due: dead_letter(facts, &entry).into(), ..ChangeSet::default() }, Heard::Nothing))
+        let case = Case {
+            kind: CaseKind::TransactionReused,
+            subject: entry.held.member.clone(),
+            detail: Arc::from(String::from_utf8_lossy(&entry.body).into_owned()),
+            at: facts.now,
+        };
+        let due = dead_letter(facts, &entry).into();
+        Ok((ChangeSet { due, cases: vec![case], ..ChangeSet::default() }, Heard::Contradiction))
     })
     .await
 }

@@ -88,7 +88,8 @@ impl House {
             .map(|(user, request, quantity)| {
                 let (key, user, request) = (key("cup"), UserId::trusted(user), RequestId::trusted(request));
                 let purchase = self.engine.keys().reservation(&key, &user, &request);
-                Reserve { purchase, key, user, request, quantity: *quantity }
+                let older = self.engine.keys().older_reservations(&key, &user, &request);
+                Reserve { purchase, older, key, user, request, quantity: *quantity }
             })
             .collect();
         block_on(self.engine.admission().reserve(commands)).unwrap()

@@ -6,6 +6,7 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use onceward_domain::id::OrderId;
 use onceward_domain::payment::{Payment, Refund};
+use onceward_domain::ports::provider::RawCallback;
 use onceward_domain::ports::store::PageRequest;
 
 use super::json;
@@ -140,7 +141,10 @@ pub(super) async fn webhook(
         .iter()
         .filter_map(|(name, value)| Some((name.as_str().to_owned(), value.to_str().ok()?.to_owned())))
         .collect();
-    let taken = detached(async move { payment::callback(&state.engine, &provider, &headers, &body).await });
+    let taken = detached(async move {
+        let raw = RawCallback { headers: &headers, body: &body, now: state.clock.now() };
+        payment::callback(&state.engine, &provider, &raw).await
+    });
     Ok(match taken.await? {
         Recorded::Heard => json(StatusCode::OK, &ReceiptView { result: "recorded" }),
         Recorded::Kept => json(StatusCode::ACCEPTED, &ReceiptView { result: "kept" }),

@@ -76,7 +76,14 @@ struct Ground {
 /// A buyer's command; number and user make the request.
 fn command(key: &SkuKey, number: u64, user: &str, quantity: u32) -> Reserve {
     let request = RequestId::trusted(&format!("request-{number}"));
-    Reserve { purchase: id(number), key: key.clone(), user: UserId::trusted(user), request, quantity }
+    Reserve {
+        purchase: id(number),
+        older: Vec::new(),
+        key: key.clone(),
+        user: UserId::trusted(user),
+        request,
+        quantity,
+    }
 }
 
 impl Ground {

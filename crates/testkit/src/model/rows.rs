@@ -229,10 +229,16 @@ impl Rows {
         facts
     }
 
-    /// Purchases of a buyer that have a line of the SKU, oldest first.
+    fn holds_a_place(&self, id: PurchaseId, key: &SkuKey) -> bool {
+        let lines = self.purchases.get(&id).into_iter().flat_map(|purchase| &purchase.lines);
+        lines.into_iter().any(|line| line.key == *key && line.place >= 0)
+    }
+
+    /// Purchases of a buyer that hold a place on the SKU, oldest first.
     fn purchases_of(&self, key: &SkuKey, user: &UserId) -> Vec<PurchaseId> {
         let first = (key.clone(), user.clone(), i64::MIN);
         let last = (key.clone(), user.clone(), i64::MAX);
-        self.by_buyer.range(first..=last).map(|(_, id)| *id).collect()
+        let ids = self.by_buyer.range(first..=last).map(|(_, id)| *id);
+        ids.filter(|id| self.holds_a_place(*id, key)).collect()
     }
 }

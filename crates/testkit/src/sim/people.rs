@@ -55,7 +55,14 @@ struct Buyer {
 
 fn command(engine: &Engine, key: &SkuKey, user: &UserId, request: &RequestId, quantity: u32) -> Reserve {
     let purchase = engine.keys().reservation(key, user, request);
-    Reserve { purchase, key: key.clone(), user: user.clone(), request: request.clone(), quantity }
+    Reserve {
+        purchase,
+        older: Vec::new(),
+        key: key.clone(),
+        user: user.clone(),
+        request: request.clone(),
+        quantity,
+    }
 }
 
 fn code_of(answer: &ReserveAnswer) -> u64 {

@@ -189,7 +189,7 @@ impl Shop {
     fn command(&self, number: u64) -> Reserve {
         let (key, user, request) = (sku_key(PLENTY), user(number), RequestId::trusted("r"));
         let purchase = self.engine.keys().reservation(&key, &user, &request);
-        Reserve { purchase, key, user, request, quantity: 1 }
+        Reserve { purchase, older: Vec::new(), key, user, request, quantity: 1 }
     }
 }
 
