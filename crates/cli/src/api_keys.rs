@@ -99,7 +99,8 @@ fn to_key(entry: &KeyEntry) -> Result<ApiKey, String> {
     Ok(ApiKey { name: Arc::from(entry.name.as_str()), sha256, scopes })
 }
 
-fn hex(bytes: &[u8]) -> String {
+/// Bytes as lower-case hexadecimal digits.
+pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
         write!(text, "{byte:02x}").expect("writing to a String cannot fail");
         text

@@ -82,7 +82,8 @@ pub(crate) fn secret(path: &Path) -> Result<Vec<u8>, Failure> {
     }
 }
 
-fn read_bounded(path: &Path) -> std::io::Result<Vec<u8>> {
+/// Reads a small file, and refuses to read a large one.
+pub(crate) fn read_bounded(path: &Path) -> std::io::Result<Vec<u8>> {
     let size = fs::metadata(path)?.len();
     if size > SECRET_FILE_MAX {
         return Err(std::io::Error::other(format!("it has {size} bytes, which is no secret")));
@@ -111,6 +112,18 @@ pub(crate) fn write_private(path: &Path, content: &[u8]) -> Result<(), Failure> 
     fs::remove_file(&draft).map_err(fault)?;
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     File::open(folder).and_then(|folder| folder.sync_all()).map_err(fault)
+}
+
+/// Makes an empty file that only its owner may read, where none is there: who fills it later keeps its mode.
+///
+/// # Errors
+/// When it cannot be made.
+pub(crate) fn make_private(path: &Path) -> Result<(), Failure> {
+    match OpenOptions::new().create_new(true).write(true).mode(0o600).open(path) {
+        Ok(_) => Ok(()),
+        Err(cause) if cause.kind() == ErrorKind::AlreadyExists => Ok(()),
+        Err(cause) => Err(Failure::file("making", path, &cause)),
+    }
 }
 
 /// Bytes from the operating system's generator.

@@ -16,6 +16,7 @@ mod output;
 
 mod api_keys;
 mod data_dir;
+mod secret;
 mod settings;
 mod temp_dir;
 mod wiring;

@@ -1,7 +1,8 @@
 //! Puts an engine together from its adapters: the only place that picks them.
 //!
 //! Invariants: the lock is taken before the store is opened and given back after it is closed; the secret is there
-//! before the first id is derived. Deliberately absent: anything that runs; starting roles is the caller's.
+//! and is the right one before the first id is derived, and it is on disk before there is a store that needs it.
+//! Deliberately absent: anything that runs; starting roles is the caller's.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -16,11 +17,9 @@ use onceward_sqlite::{OpenOptions, SqliteStore};
 use crate::data_dir::{self, Lock};
 use crate::failure::Failure;
 use crate::output;
+use crate::secret;
 use crate::settings::Settings;
 use crate::time::{SystemClock, SystemIds};
-
-/// Version of the one secret that this build keeps; a second one would carry the next number.
-const KEY_VERSION: u8 = 1;
 
 /// The sandbox bank's journal inside the data folder.
 const BANK_FILE: &str = "sandbox-bank.jsonl";
@@ -58,7 +57,7 @@ pub(crate) fn open(settings: &Settings, sandbox: Sandbox) -> Result<Opened, Fail
         data_dir::make(folder)?;
     }
     let lock = data_dir::lock(&path)?;
-    let keys = key_ring(&settings.secret_path())?;
+    let keys = secret::Files::of(settings)?.key_ring()?;
     let store = open_store(&path)?;
     if let Some(copy) = store.backup() {
         output::note(&format!("the store was migrated; its copy from before is {}", copy.display()));
@@ -78,6 +77,8 @@ pub(crate) fn open(settings: &Settings, sandbox: Sandbox) -> Result<Opened, Fail
 /// # Errors
 /// When it cannot be opened, or is not a store of this version.
 pub(crate) fn open_store(path: &Path) -> Result<Arc<SqliteStore>, Failure> {
+    // SQLite would make it readable for everybody; its log takes the mode of the file.
+    data_dir::make_private(path)?;
     Ok(Arc::new(SqliteStore::open(OpenOptions::new(path, clock()))?))
 }
 
@@ -104,10 +105,4 @@ fn engine(
 /// The machine's clock, as the port.
 pub(crate) fn clock() -> Arc<dyn Clock> {
     Arc::new(SystemClock)
-}
-
-fn key_ring(path: &Path) -> Result<KeyRing, Failure> {
-    let secret = data_dir::secret(path)?;
-    KeyRing::new(&[(KEY_VERSION, secret)])
-        .map_err(|cause| Failure::Other(format!("using the secret in {}: {cause}", path.display())))
 }

@@ -3,8 +3,9 @@
 mod house;
 
 use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
 
-use house::{Folder, Server, ask_with, finish, onceward, stderr};
+use house::{Folder, RESERVE, Server, ask_with, buyer, finish, onceward, stderr};
 use rusqlite::Connection;
 
 #[test]
@@ -18,8 +19,11 @@ fn em_01_it_starts_without_configuration_and_drains_on_sigterm() {
     assert!(server.said.is_empty(), "one line is all it says: {:?}", server.said);
     let data = folder.path().join("onceward-data");
     assert!(server.terminate().success());
-    let mode = std::fs::metadata(data.join("secret")).unwrap().permissions().mode();
-    assert_eq!(mode & 0o777, 0o600);
+    let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode(&data), 0o700);
+    for file in ["secret", "secret.fingerprint", "onceward.db"] {
+        assert_eq!(mode(&data.join(file)), 0o600, "{file}");
+    }
     assert!(std::fs::metadata(data.join("secret")).unwrap().len() >= 32);
 }
 
@@ -82,5 +86,59 @@ fn se_01_without_dev_a_first_key_is_made_and_asked_for() {
     assert_eq!(ask("authorization: Bearer wrong\r\n"), 401);
     assert_eq!(ask(&format!("authorization: Bearer {key}\r\n")), 200);
     assert_eq!(server.get("/livez").0, 200);
+    assert!(server.terminate().success());
+}
+
+#[test]
+fn fs_02_a_lost_or_replaced_secret_never_lets_a_known_request_take_effect_twice() {
+    let folder = Folder::new("secret");
+    let server = Server::start(folder.path());
+    server.put_on_sale(5);
+    let (status, first) = server.post(RESERVE, &buyer("u", "r"));
+    assert_eq!(status, 202);
+    // The log has the mode of its file while a server runs.
+    for file in ["onceward.db-wal", "onceward.db-shm"] {
+        let mode = std::fs::metadata(folder.path().join(file)).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600, "{file}");
+    }
+    assert!(server.terminate().success());
+
+    let path = folder.path().join("secret");
+    let elsewhere = folder.path().join("kept-elsewhere");
+    let refusal = |subcommand: &[&str], file: Option<&Path>| {
+        let mut command = onceward();
+        command.args(subcommand).args(["--listen", "127.0.0.1:0", "--data"]).arg(folder.path());
+        command.envs(file.map(|file| ("ONCEWARD_SECRET_FILE", file)));
+        let refused = finish(&mut command);
+        let said = format!("{}{}", stderr(&refused), String::from_utf8_lossy(&refused.stdout));
+        (refused.status.code(), said)
+    };
+    let refused = |file: Option<&Path>, expected: &str| {
+        let named = file.unwrap_or(&path).display().to_string();
+        for (subcommand, code) in [(["serve", "--dev"].as_slice(), 14), (&["doctor"], 1)] {
+            let (exit, said) = refusal(subcommand, file);
+            assert_eq!(exit, Some(code), "{said}");
+            assert!(
+                said.contains(expected) && said.contains(&named) && said.contains("old secret back"),
+                "{said}"
+            );
+        }
+    };
+    std::fs::rename(&path, &elsewhere).unwrap();
+    refused(None, "is gone");
+    refused(Some(&folder.path().join("nowhere")), "is gone");
+    assert!(!path.exists(), "no new one is made");
+    std::fs::write(&path, [7; 32]).unwrap();
+    refused(None, "is not the one");
+    refused(Some(&path), "is not the one");
+    assert!(refusal(&["doctor"], Some(&elsewhere)).1.contains("is the one that was used first"));
+
+    std::fs::rename(&elsewhere, &path).unwrap();
+    // A folder of a program that kept no fingerprint.
+    std::fs::remove_file(folder.path().join("secret.fingerprint")).unwrap();
+    let server = Server::start(folder.path());
+    let (status, again) = server.post(RESERVE, &buyer("u", "r"));
+    assert_eq!((status, &again["reservation_id"]), (200, &first["reservation_id"]));
+    assert!(folder.path().join("secret.fingerprint").exists());
     assert!(server.terminate().success());
 }

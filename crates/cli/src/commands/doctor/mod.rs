@@ -22,6 +22,7 @@ use serde::Serialize;
 use crate::api_keys;
 use crate::failure::Failure;
 use crate::output::{self, Format};
+use crate::secret::{self, Standing};
 use crate::settings::{Flags, Settings};
 use crate::time::{SystemClock, rfc3339};
 
@@ -97,7 +98,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     findings.push(disk::free_space(&place));
     findings.push(disk::sync_time(&place));
     findings.push(clock(&path));
-    findings.push(private_file("secret file", &settings.secret_path()));
+    findings.extend(secret(&secret::Files::of(&settings)?));
     findings.push(keys(&settings.data));
     findings.push(port(settings.listen, server_runs));
     findings.push(open_files());
@@ -132,6 +133,21 @@ fn clock(store: &Path) -> Finding {
         ),
         None => Finding::new("clock", Verdict::Good, rfc3339(now)),
     }
+}
+
+/// Whether the secret is the one that the store was begun with, and who may read it.
+fn secret(files: &secret::Files) -> Vec<Finding> {
+    let path = files.secret().display();
+    let (verdict, detail) = match files.standing() {
+        Ok(Standing::ToBeMade) => (Verdict::Good, format!("{path} will be made at the first start")),
+        Ok(Standing::Unmarked(_)) => {
+            (Verdict::Good, format!("{path} is there; its fingerprint will be kept from the next start on"))
+        }
+        Ok(Standing::Known(_)) => (Verdict::Good, format!("{path} is the one that was used first")),
+        Err(cause) => (Verdict::Broken, cause.to_string()),
+    };
+    let mode = files.secret().exists().then(|| private_file("secret file", files.secret()));
+    [Finding::new("secret", verdict, detail)].into_iter().chain(mode).collect()
 }
 
 fn private_file(name: &'static str, path: &Path) -> Finding {
