@@ -11,6 +11,7 @@ use onceward_domain::id::PaymentId;
 use onceward_domain::machine::order::Order as OrderStatus;
 use onceward_domain::money::Money;
 use onceward_domain::payment::Word;
+use onceward_domain::ports::provider::RawCallback;
 use onceward_domain::time::Millis;
 
 use super::money;
@@ -96,9 +97,13 @@ async fn deliver(net: Net, delay: Millis, event: String, word: Word) {
     net.world.sleep(delay).await;
     let body = wire::encode_word(&word);
     let headers = vec![(EVENT_HEADER.to_owned(), event)];
+    let received = net.world.now();
     let wish = move |engine: Engine| {
         let (headers, body) = (headers.clone(), body.clone());
-        async move { payment::callback(&engine, "sandbox", &headers, &body).await }
+        async move {
+            let raw = RawCallback { headers: &headers, body: &body, now: received };
+            payment::callback(&engine, "sandbox", &raw).await
+        }
     };
     match net.ask(wish).await {
         Some(Ok(Recorded::Heard)) => net.world.sometimes("callback_heard"),

@@ -225,6 +225,8 @@ impl Treasurer {
                 CaseKind::RefundFailed => "unwanted_refund_failed",
                 CaseKind::PaymentWhileFrozen => "payment_while_frozen",
                 CaseKind::TransactionReused => "transaction_reused",
+                CaseKind::SecondTransaction => "second_transaction",
+                CaseKind::EventReused => "event_reused",
             });
         }
     }
