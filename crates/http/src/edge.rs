@@ -72,12 +72,13 @@ where
     }
 }
 
-async fn answer<S>(state: &AppState, inner: S, request: Request) -> Response
+async fn answer<S>(state: &AppState, inner: S, mut request: Request) -> Response
 where
     S: Service<Request, Response = Response, Error = Infallible>,
 {
     let started = Instant::now();
     let id = state.request_ids.of(request.headers());
+    request_id::put(request.headers_mut(), &id);
     let path = request.extensions().get::<MatchedPath>();
     let route = path.and_then(|path| Route::find(request.method(), path.as_str()));
     let is_head = request.method() == axum::http::Method::HEAD;
