@@ -4,7 +4,7 @@
 //! and is the right one before the first id is derived, and it is on disk before there is a store that needs it.
 //! Deliberately absent: anything that runs; starting roles is the caller's.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use onceward::{Engine, Ports, Settings as EngineSettings};
@@ -84,11 +84,23 @@ pub(crate) fn open_store(path: &Path) -> Result<Arc<SqliteStore>, Failure> {
 
 /// The bank keeps its own truth beside the store, under the store's lock, so that one process has both.
 fn open_bank(settings: &Settings) -> Result<Bank, Failure> {
-    let path = settings.data.join(BANK_FILE);
     let secret = data_dir::secret(&settings.data.join(BANK_SECRET_FILE))?;
+    bank_at(&bank_path(settings), &secret, settings)
+}
+
+/// The sandbox bank's journal.
+pub(crate) fn bank_path(settings: &Settings) -> PathBuf {
+    settings.data.join(BANK_FILE)
+}
+
+/// A bank over this journal, which is mended where a kill has torn its last line.
+///
+/// # Errors
+/// When the journal cannot be had or is damaged.
+pub(crate) fn bank_at(path: &Path, secret: &[u8], settings: &Settings) -> Result<Bank, Failure> {
     let options =
-        BankOptions { signer: Signer::new(&secret), clock: clock(), timeout: settings.provider_timeout() };
-    Bank::open(&path, options).map_err(|cause| Failure::file("opening the sandbox bank", &path, &cause))
+        BankOptions { signer: Signer::new(secret), clock: clock(), timeout: settings.provider_timeout() };
+    Bank::open(path, options).map_err(|cause| Failure::file("opening the sandbox bank", path, &cause))
 }
 
 /// An engine whose gate and transport live in the store.

@@ -142,3 +142,23 @@ fn fs_02_a_lost_or_replaced_secret_never_lets_a_known_request_take_effect_twice(
     assert!(folder.path().join("secret.fingerprint").exists());
     assert!(server.terminate().success());
 }
+
+#[test]
+fn doctor_reads_the_sandbox_banks_journal_and_leaves_it_alone() {
+    let folder = Folder::new("journal");
+    assert!(Server::start(folder.path()).terminate().success());
+    let path = folder.path().join("sandbox-bank.jsonl");
+    // The last line of the second was torn by a kill, which the next start mends; the third is damaged.
+    for (content, exit) in [("[]\n", 0), ("[]\n[{\"anno", 0), ("[]\nnonsense\n[]\n", 1)] {
+        std::fs::write(&path, content).unwrap();
+        let mut doctor = onceward();
+        doctor.args(["doctor", "--listen", "127.0.0.1:0", "--data"]).arg(folder.path());
+        let output = finish(&mut doctor);
+        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert_eq!(output.status.code(), Some(exit), "{said}");
+        assert!(said.contains("sandbox bank") && said.contains("sandbox-bank.jsonl"), "{said}");
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), content);
+        let mut left = std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().path());
+        assert!(!left.any(|path| path.is_dir()), "the folder of the copy is gone");
+    }
+}

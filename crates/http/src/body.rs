@@ -7,13 +7,14 @@
 //! no body nests deeper than its type.
 
 use std::future::{Future, poll_fn};
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::task::Poll;
 
 use axum::body::{Body, Bytes, to_bytes};
 use axum::extract::{FromRequest, Request};
 use axum::http::HeaderMap;
-use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE};
+use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE, EXPECT};
+use hyper::body::Body as _;
 use serde::Deserialize;
 use serde_path_to_error::Segment;
 
@@ -33,10 +34,10 @@ impl FromRequest<AppState> for Payload {
 
     async fn from_request(request: Request, state: &AppState) -> Result<Self, Problem> {
         if !is_json(request.headers()) {
-            return Err(Problem::of(&problem::MEDIA));
+            return Err(unread(Problem::of(&problem::MEDIA), request).await);
         }
         if declared_length(request.headers()).is_some_and(|length| length > BODY_LIMIT as u64) {
-            return Err(Problem::of(&problem::TOO_LARGE));
+            return Err(Problem::of(&problem::TOO_LARGE).closing());
         }
         let mut reading = pin!(read(request.into_body()));
         // A small body mostly came in one packet with its head: then there is nothing to set a timer for.
@@ -44,7 +45,7 @@ impl FromRequest<AppState> for Payload {
             return bytes.map(Self);
         }
         let arrived = tokio::time::timeout(state.settings.body_timeout, reading);
-        arrived.await.map_err(|_| Problem::of(&problem::SLOW_BODY))?.map(Self)
+        arrived.await.map_err(|_| Problem::of(&problem::SLOW_BODY).closing())?.map(Self)
     }
 }
 
@@ -68,7 +69,36 @@ impl Payload {
 
 async fn read(body: Body) -> Result<Bytes, Problem> {
     // What fails here is the length or the connection; over a broken connection nobody hears the answer.
-    to_bytes(body, BODY_LIMIT).await.map_err(|_| Problem::of(&problem::TOO_LARGE))
+    to_bytes(body, BODY_LIMIT).await.map_err(|_| Problem::of(&problem::TOO_LARGE).closing())
+}
+
+/// A refusal of a request whose body nobody wanted. Over HTTP/1.1 a body that is still on its way ends the connection,
+/// and a client that keeps connections must be told so, or its next request is lost in it; one that came with its head
+/// costs nobody a connection.
+pub(crate) async fn unread(problem: Problem, request: Request) -> Problem {
+    let (parts, body) = request.into_parts();
+    // Looking for its body would ask this client to send it.
+    let waits_to_send = parts.headers.contains_key(EXPECT) && !body.is_end_stream();
+    if waits_to_send || !has_arrived(body).await { problem.closing() } else { problem }
+}
+
+/// Whether all of a body is here already, within [`BODY_LIMIT`].
+async fn has_arrived(mut body: Body) -> bool {
+    let mut room = BODY_LIMIT;
+    poll_fn(|context| {
+        loop {
+            match Pin::new(&mut body).poll_frame(context) {
+                Poll::Ready(None) => return Poll::Ready(true),
+                Poll::Ready(Some(Err(_))) | Poll::Pending => return Poll::Ready(false),
+                Poll::Ready(Some(Ok(frame))) => {
+                    let length = frame.data_ref().map_or(1, Bytes::len);
+                    let Some(left) = room.checked_sub(length) else { return Poll::Ready(false) };
+                    room = left;
+                }
+            }
+        }
+    })
+    .await
 }
 
 fn declared_length(headers: &HeaderMap) -> Option<u64> {

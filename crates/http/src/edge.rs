@@ -17,12 +17,14 @@ use std::time::Instant;
 
 use axum::body::Body;
 use axum::extract::{MatchedPath, Request};
-use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
+use axum::http::header::{CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use tower::{Layer, Service};
 use tracing::{Instrument, Span, debug_span, error, field, warn};
 
+use crate::body;
+use crate::limit::Place;
 use crate::params;
 use crate::problem::{self, Problem};
 use crate::request_id;
@@ -72,12 +74,13 @@ where
     }
 }
 
-async fn answer<S>(state: &AppState, inner: S, request: Request) -> Response
+async fn answer<S>(state: &AppState, inner: S, mut request: Request) -> Response
 where
     S: Service<Request, Response = Response, Error = Infallible>,
 {
     let started = Instant::now();
     let id = state.request_ids.of(request.headers());
+    request_id::put(request.headers_mut(), &id);
     let path = request.extensions().get::<MatchedPath>();
     let route = path.and_then(|path| Route::find(request.method(), path.as_str()));
     let is_head = request.method() == axum::http::Method::HEAD;
@@ -106,17 +109,10 @@ async fn admitted<S>(
 where
     S: Service<Request, Response = Response, Error = Infallible>,
 {
-    let Some(_place) = state.in_flight.enter() else {
-        return Err(Problem::of(&problem::OVERLOAD));
+    let _place = match checked(state, &mut request, route) {
+        Ok(place) => place,
+        Err(problem) => return Err(body::unread(problem, request).await),
     };
-    // Without a scope it is open to all, or no operation at all: the router's own 404 and 405.
-    if let Some(scope) = route.and_then(|route| route.scope) {
-        let caller = state.access.admit(request.headers(), scope)?;
-        request.extensions_mut().insert(caller);
-    }
-    if let (Some(query), Some(route)) = (request.uri().query(), route) {
-        params::check_names(query, route.query)?;
-    }
     let is_read = route.is_none_or(Route::is_read);
     let handled = Guarded(pin!(inner.call(request)));
     let deadline = tokio::time::Instant::from_std(started + state.settings.request_timeout);
@@ -129,6 +125,24 @@ where
         Err(_) if is_read => Err(Problem::of(&problem::SLOW_READ)),
         Err(_) => Err(Problem::of(&problem::SLOW_WRITE)),
     }
+}
+
+/// A place among the requests that are answered, for one that may be asked.
+fn checked<'a>(
+    state: &'a AppState,
+    request: &mut Request,
+    route: Option<&Route>,
+) -> Result<Place<'a>, Problem> {
+    let place = state.in_flight.enter().ok_or_else(|| Problem::of(&problem::OVERLOAD))?;
+    // Without a scope it is open to all, or no operation at all: the router's own 404 and 405.
+    if let Some(scope) = route.and_then(|route| route.scope) {
+        let caller = state.access.admit(request.headers(), scope)?;
+        request.extensions_mut().insert(caller);
+    }
+    if let (Some(query), Some(route)) = (request.uri().query(), route) {
+        params::check_names(query, route.query)?;
+    }
+    Ok(place)
 }
 
 /// A future whose panic is an answer.
@@ -174,6 +188,9 @@ fn write_problem(response: &mut Response, id: &HeaderValue, is_head: bool) {
     }
     if problem.status() == StatusCode::UNAUTHORIZED {
         headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static(CHALLENGE));
+    }
+    if problem.is_last() {
+        headers.insert(CONNECTION, HeaderValue::from_static("close"));
     }
     *response.status_mut() = problem.status();
     *response.body_mut() = if is_head { Body::empty() } else { Body::from(document) };

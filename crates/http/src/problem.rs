@@ -114,6 +114,7 @@ struct Parts {
     members: Vec<(&'static str, String)>,
     retry_after: Option<u32>,
     cause: Option<Arc<Error>>,
+    is_last: bool,
 }
 
 impl Problem {
@@ -132,6 +133,7 @@ impl Problem {
             members: Vec::new(),
             retry_after,
             cause: None,
+            is_last: false,
         }))
     }
 
@@ -176,6 +178,17 @@ impl Problem {
     pub(crate) fn retry_after(mut self, seconds: u32) -> Self {
         self.0.retry_after = Some(seconds);
         self
+    }
+
+    /// The last answer of its connection: what is left of the request is not read.
+    pub(crate) fn closing(mut self) -> Self {
+        self.0.is_last = true;
+        self
+    }
+
+    /// Whether the connection ends with it.
+    pub(crate) fn is_last(&self) -> bool {
+        self.0.is_last
     }
 
     /// HTTP status.

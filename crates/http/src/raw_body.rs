@@ -19,7 +19,7 @@ impl FromRequest<AppState> for RawBody {
     async fn from_request(request: Request, state: &AppState) -> Result<Self, Problem> {
         let arrived =
             tokio::time::timeout(state.settings.body_timeout, to_bytes(request.into_body(), BODY_LIMIT));
-        let read = arrived.await.map_err(|_| Problem::of(&problem::SLOW_BODY))?;
-        read.map(Self).map_err(|_| Problem::of(&problem::TOO_LARGE))
+        let read = arrived.await.map_err(|_| Problem::of(&problem::SLOW_BODY).closing())?;
+        read.map(Self).map_err(|_| Problem::of(&problem::TOO_LARGE).closing())
     }
 }

@@ -1,7 +1,7 @@
 //! The id of a request: echoed where the caller sent a fair one, made otherwise.
 //!
 //! Invariants: 1–128 visible ASCII characters; a made id is a UUID of version 7 that no other request of this
-//! process has. Deliberately absent: secrecy. The id is for logs; nothing is decided by it.
+//! process has; behind the edge [`RequestIds::of`] finds the one that the edge decided on. Deliberately absent: secrecy. The id is for logs; nothing is decided by it.
 
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
@@ -49,6 +49,13 @@ impl RequestIds {
         let id = Builder::from_unix_timestamp_millis(millis, &bytes).into_uuid();
         let mut buffer = Uuid::encode_buffer();
         HeaderValue::from_str(id.hyphenated().encode_lower(&mut buffer)).expect("a UUID is visible ASCII")
+    }
+}
+
+/// Writes the id into the request, so that everybody behind the edge speaks of the same one.
+pub(crate) fn put(headers: &mut HeaderMap, id: &HeaderValue) {
+    if headers.get(HEADER) != Some(id) {
+        headers.insert(HEADER, id.clone());
     }
 }
 

@@ -51,7 +51,7 @@ pub(crate) static ROUTES: &[Route] = &[
     post("/v1/orders/{order_id}/payments", Scope::Write),
     Route { method: "POST", path: "/v1/webhooks/{provider}", scope: None, query: &[] },
     post("/v1/orders/{order_id}/refunds", Scope::Write),
-    get("/v1/orders/{order_id}/refunds", Scope::Read, &[]),
+    get("/v1/orders/{order_id}/refunds", Scope::Read, &["limit", "after"]),
     put(ACTIVITY),
     get(ACTIVITY, Scope::Read, &[]),
     put(SKU),

@@ -13,6 +13,7 @@ mod sandbox;
 mod sku;
 
 use axum::Router;
+use axum::extract::Request;
 use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
@@ -20,6 +21,7 @@ use serde::Serialize;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+use crate::body;
 use crate::edge::Edge;
 use crate::openapi;
 use crate::problem::{self, Problem};
@@ -35,10 +37,18 @@ use crate::state::AppState;
 pub fn router(state: AppState) -> Router {
     let (router, _document) = documented().split_for_parts();
     router
-        .fallback(async || Problem::of(&problem::NO_ROUTE))
-        .method_not_allowed_fallback(async || Problem::of(&problem::METHOD))
+        .fallback(no_route)
+        .method_not_allowed_fallback(no_method)
         .layer(Edge(state.clone()))
         .with_state(state)
+}
+
+async fn no_route(request: Request) -> Problem {
+    body::unread(Problem::of(&problem::NO_ROUTE), request).await
+}
+
+async fn no_method(request: Request) -> Problem {
+    body::unread(Problem::of(&problem::METHOD), request).await
 }
 
 /// Routes and documentation in one.

@@ -58,6 +58,34 @@ async fn se_03_a_head_that_trickles_is_let_go() {
 }
 
 #[tokio::test]
+async fn a_refusal_that_leaves_the_body_unread_says_that_the_connection_ends() {
+    let (address, _stop, _serving) = served(Limits::default()).await;
+    let json = "content-type: application/json\r\n";
+    let slow = "content-length: 60000\r\n";
+    let cases = [
+        ("POST /nowhere", format!("{json}{slow}"), 404),
+        ("POST /livez", format!("{json}{slow}"), 405),
+        ("POST /v1/orders", format!("{json}content-length: 70000\r\n"), 413),
+        ("POST /v1/orders", slow.to_owned(), 415),
+        ("POST /v1/orders", format!("{slow}expect: 100-continue\r\n"), 415),
+        ("POST /v1/orders?x=1", format!("{json}{slow}"), 400),
+    ];
+    for (line, headers, status) in cases {
+        let mut stream = TcpStream::connect(address).await.unwrap();
+        let answer = talk(&mut stream, &format!("{line} HTTP/1.1\r\nhost: x\r\n{headers}\r\n")).await;
+        assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{line}: {answer}");
+        assert!(answer.contains("connection: close\r\n"), "{line}: {answer}");
+    }
+    // A small body came with its head, so that its connection goes on.
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    let small = "POST /nowhere HTTP/1.1\r\nhost: x\r\ncontent-length: 2\r\n\r\n{}";
+    let last = "GET /livez HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n";
+    let answers = talk(&mut stream, &format!("{small}{small}{last}")).await;
+    assert_eq!(answers.matches("HTTP/1.1 404 ").count(), 2, "{answers}");
+    assert!(answers.contains("HTTP/1.1 200 "), "{answers}");
+}
+
+#[tokio::test]
 async fn se_03_a_head_that_is_too_long_is_refused() {
     let (address, _stop, _serving) = served(Limits::default()).await;
     let mut stream = TcpStream::connect(address).await.unwrap();

@@ -61,6 +61,23 @@ pub(crate) struct MoneyView {
     currency: &'static str,
 }
 
+/// What has come together on an order, in minor units; paid twice, it may pass the limit of a single amount.
+#[derive(Debug, Clone, Copy, Serialize, ToSchema)]
+#[schema(as = MoneySum)]
+pub(crate) struct SumView {
+    #[schema(minimum = 0)]
+    amount: i64,
+    #[schema(pattern = "^[A-Z]{3}$")]
+    currency: &'static str,
+}
+
+impl SumView {
+    /// The sum as it is: what happened is shown, whether or not it should have.
+    pub(crate) fn of(amount: i64, currency: Currency) -> Self {
+        Self { amount, currency: currency.code() }
+    }
+}
+
 impl From<Money> for MoneyView {
     fn from(money: Money) -> Self {
         Self { amount: money.amount(), currency: money.currency().code() }

@@ -8,17 +8,18 @@ use onceward_domain::id::OrderId;
 use onceward_domain::payment::{Payment, Refund};
 use onceward_domain::ports::provider::RawCallback;
 use onceward_domain::ports::store::PageRequest;
+use uuid::Uuid;
 
 use super::json;
 use crate::auth::Caller;
 use crate::body::Payload;
 use crate::check::Faults;
+use crate::dto::Page;
 use crate::dto::payment::{CaseView, PaymentBody, PaymentView, ReceiptView, RefundBody, RefundView};
-use crate::dto::{Data, Page};
 use crate::first_answer::{Once, answered};
 use crate::operation::detached;
-use crate::params::{PathIds, Query, cursor};
-use crate::problem::{Problem, ProblemBody};
+use crate::params::{BAD_CURSOR, PathIds, Query, cursor};
+use crate::problem::{self, Problem, ProblemBody};
 use crate::raw_body::RawBody;
 use crate::state::AppState;
 use crate::values::Id;
@@ -101,18 +102,42 @@ pub(super) async fn refund(
     answer.await.map(answered)
 }
 
-/// Lists the refunds of an order, oldest first.
+/// Lists the refunds of an order, newest first.
 #[utoipa::path(
     get, path = "/v1/orders/{order_id}/refunds", tag = "payments", operation_id = "list_refunds",
-    params(("order_id" = Id, Path)),
+    params(
+        ("order_id" = Id, Path),
+        ("limit" = Option<i64>, Query, minimum = 1, maximum = 200, description = "Rows of the page; 50 where it is not given."),
+        ("after" = Option<Id>, Query, description = "`next` of the page before: the id of its last refund."),
+    ),
     responses(
-        (status = 200, description = "Its refunds.", body = Data<RefundView>),
+        (status = 200, description = "One page.", body = Page<RefundView>),
         (status = 404, description = "`not_found`", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 422, description = "`invalid`", body = ProblemBody, content_type = "application/problem+json"),
     ),
 )]
-pub(super) async fn refunds(State(state): State<AppState>, ids: PathIds) -> Result<Response, Problem> {
-    let found = payment::refunds(&state.engine, order_id(&ids)?).await?;
-    Ok(json(StatusCode::OK, &Data { data: found.iter().map(RefundView::from).collect() }))
+pub(super) async fn refunds(
+    State(state): State<AppState>,
+    ids: PathIds,
+    query: Query,
+) -> Result<Response, Problem> {
+    let order = order_id(&ids)?;
+    let mut faults = Faults::default();
+    let limit = query.limit(&mut faults);
+    let after = query.get("after").map(str::parse::<Uuid>).transpose();
+    let after = faults.keep("/after", after.map_err(|_| BAD_CURSOR));
+    let (limit, after) = faults.finish(limit.zip(after))?;
+    // An order has few refunds, all of which come with it: the page is cut here.
+    let mut found = payment::refunds(&state.engine, order).await?;
+    found.reverse();
+    if let Some(after) = after {
+        let Some(place) = found.iter().position(|refund| refund.id.0 == after) else {
+            return Err(Problem::of(&problem::INVALID).at("/after", BAD_CURSOR));
+        };
+        found.drain(..=place);
+    }
+    let page = Page::of(found, limit, |refund| refund.id.to_string(), |refund| Ok(RefundView::from(refund)))?;
+    Ok(json(StatusCode::OK, &page))
 }
 
 /// Takes a provider's callback, in the provider's own format and with its signature.

@@ -4,6 +4,7 @@
 //! the same disk, and removes it. Exit code 0 where nothing is broken; a warning is not broken. Deliberately absent:
 //! mending.
 
+mod bank;
 mod disk;
 mod store;
 
@@ -99,6 +100,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     findings.push(disk::sync_time(&place));
     findings.push(clock(&path));
     findings.extend(secret(&secret::Files::of(&settings)?));
+    findings.extend(bank::journal(&settings, existing_part(&settings.data)));
     findings.push(keys(&settings.data));
     findings.push(port(settings.listen, server_runs));
     findings.push(open_files());
