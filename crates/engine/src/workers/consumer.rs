@@ -19,7 +19,7 @@ use crate::engine::Engine;
 use crate::execute::execute;
 use crate::observe;
 use crate::wire;
-use crate::workers::{Next, wait_until};
+use crate::workers::{Next, need_of_messages, wait_until};
 
 /// Takes deliveries, decides them batch by batch, settles each batch after its commit.
 ///
@@ -120,7 +120,7 @@ async fn decide(engine: &Engine, incoming: Vec<Incoming>) -> Vec<Result<Outcome,
 }
 
 async fn decide_part(engine: &Engine, part: &[Incoming]) -> Result<Vec<Outcome>, Error> {
-    let need = need_of(part);
+    let need = need_of_messages(part.iter().map(|incoming| &incoming.message));
     let member = engine.ids().member();
     let batch = part.to_vec();
     let decision = move |facts: &mut Facts| create_orders(facts, &batch, &member);
@@ -136,18 +136,6 @@ async fn decide_part(engine: &Engine, part: &[Incoming]) -> Result<Vec<Outcome>,
         }
         Err(error) => Err(error),
     }
-}
-
-fn need_of(part: &[Incoming]) -> Need {
-    let mut need = Need::default();
-    for incoming in part {
-        if !need.skus.contains(&incoming.message.key) {
-            need.skus.push(incoming.message.key.clone());
-        }
-        need.purchases.push(incoming.message.purchase);
-        need.buyers.push((incoming.message.key.clone(), incoming.message.user.clone()));
-    }
-    need
 }
 
 /// FS-10: the inbox says whether the commit landed. All there with the same hash: it did. Else the messages stay

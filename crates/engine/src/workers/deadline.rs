@@ -4,13 +4,12 @@
 
 use onceward_domain::decide::deadline::{Outcome, pass_deadline};
 use onceward_domain::error::Error;
-use onceward_domain::facts::Need;
 use onceward_domain::ports::admission::OverdueClaim;
 
 use crate::engine::Engine;
 use crate::execute::execute;
 use crate::observe;
-use crate::workers::{Next, wait_until};
+use crate::workers::{Next, need_of_messages, wait_until};
 
 /// Claims overdue reservations, rejects the undecided ones, settles the claims.
 ///
@@ -26,14 +25,7 @@ pub async fn step(engine: &Engine) -> Result<Next, Error> {
         if claim.reservations.is_empty() {
             continue;
         }
-        let mut need = Need::default();
-        for message in &claim.reservations {
-            if !need.skus.contains(&message.key) {
-                need.skus.push(message.key.clone());
-            }
-            need.purchases.push(message.purchase);
-            need.buyers.push((message.key.clone(), message.user.clone()));
-        }
+        let need = need_of_messages(claim.reservations.iter());
         let overdue = claim.reservations.clone();
         let outcomes =
             execute(engine, "pass_deadline", need, move |facts| pass_deadline(facts, &overdue)).await?;

@@ -18,6 +18,8 @@ pub mod watch;
 
 use onceward_domain::due::{ClaimRequest, Claimed, Lane, Sequence};
 use onceward_domain::error::Error;
+use onceward_domain::event::OrderCreateRequested;
+use onceward_domain::facts::Need;
 use onceward_domain::time::{Millis, Timestamp};
 use tokio::sync::Notify;
 
@@ -158,6 +160,19 @@ async fn claim_under(engine: &Engine, lane: &'static str, lease: Millis) -> Resu
     let limit = engine.settings().claim_batch;
     let request = ClaimRequest { lane: Lane::new(lane), limit, lease, sequence: Sequence::ByDue };
     engine.store().claim_due(request).await
+}
+
+/// What a decision about reservations needs, be it for their orders or for their deadlines.
+pub(crate) fn need_of_messages<'a>(messages: impl Iterator<Item = &'a OrderCreateRequested>) -> Need {
+    let mut need = Need::default();
+    for message in messages {
+        if !need.skus.contains(&message.key) {
+            need.skus.push(message.key.clone());
+        }
+        need.purchases.push(message.purchase);
+        need.buyers.push((message.key.clone(), message.user.clone()));
+    }
+    need
 }
 
 /// Turns a due-time into a wait by the store's own clock (DR-06).
