@@ -1,26 +1,23 @@
 //! `/v1/activities/{activity_id}/skus/{sku_id}` and its stock adjustments.
 
-use std::sync::Arc;
-
 use axum::Extension;
 use axum::extract::State;
-use axum::http::{HeaderMap, HeaderValue, StatusCode};
+use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
-use onceward_domain::error::Error;
 
 use super::activity::status_of;
-use super::{bytes_as, json};
+use super::json;
 use crate::auth::Caller;
 use crate::body::Payload;
 use crate::dto::sku::{AdjustBody, Adjustment, SkuBody, SkuView};
+use crate::first_answer::{Once, answered};
 use crate::idempotency;
 use crate::operation::detached;
 use crate::params::PathIds;
-use crate::problem::{self, Problem, ProblemBody};
-use crate::request_id;
+use crate::problem::{Problem, ProblemBody};
 use crate::state::AppState;
 use crate::values::IdText;
-use onceward::operations::catalogue::{self, AdjustStock, Idempotent, SkuView as Found};
+use onceward::operations::catalogue::{self, AdjustStock, SkuView as Found};
 
 /// Shows a SKU with its stock and admission's counters.
 #[utoipa::path(
@@ -88,43 +85,18 @@ pub(super) async fn adjust(
     payload: Payload,
 ) -> Result<Response, Problem> {
     let sku = ids.sku()?;
-    let key = idempotency::key(&headers)?;
+    // Who sends no key hears of that first, whatever the body is.
+    idempotency::key(&headers)?;
     let adjustment = payload.parse::<AdjustBody<'_>>()?.into_adjustment()?;
     let operation = format!("POST /v1/activities/{}/skus/{}/stock-adjustments", sku.activity, sku.sku);
-    let key = idempotency::scoped(&caller, &operation, key);
-    let running = state.in_progress.begin(&key)?;
-    let fingerprint = idempotency::fingerprint(&operation, &adjustment);
-    let request_id = state.request_ids.of(&headers);
-    let render = Arc::new(move |result: Result<&Found, &Error>| first_answer(result, &request_id));
+    let once = Once { caller: &caller, operation: &operation, status: StatusCode::CREATED };
+    let (idempotent, running) = once.begin::<Found, SkuView>(&state, &headers, &adjustment)?;
     let Adjustment { delta, reason } = adjustment;
-    let idempotent = Idempotent { key, fingerprint, render };
     let adjust = AdjustStock { key: sku, delta, reason, actor: caller.0, idempotent };
     let answer = detached(async move {
         let answer = catalogue::adjust_stock(&state.engine, adjust).await;
         drop(running);
         answer
-    })
-    .await?;
-    let status = StatusCode::from_u16(answer.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-    let media_type = if status.is_success() { "application/json" } else { problem::MEDIA_TYPE };
-    let mut response = bytes_as(status, media_type, answer.body);
-    if answer.replayed {
-        response.headers_mut().insert(idempotency::REPLAYED_HEADER, HeaderValue::from_static("true"));
-    }
-    Ok(response)
-}
-
-/// The answer that is kept under the key, with the request id of the request that it first went to.
-fn first_answer(result: Result<&Found, &Error>, id: &HeaderValue) -> (u16, Vec<u8>) {
-    match result {
-        Ok(found) => {
-            let body =
-                serde_json::to_vec(&SkuView::from(found)).expect("an answer is made of texts and numbers");
-            (StatusCode::CREATED.as_u16(), body)
-        }
-        Err(error) => {
-            let problem = Problem::code(error.code());
-            (problem.status().as_u16(), problem.document(request_id::text(id)))
-        }
-    }
+    });
+    answer.await.map(answered)
 }
