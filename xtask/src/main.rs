@@ -5,10 +5,11 @@
 //!
 //! Deliberately absent: anything that ships. Nothing in `crates/` may import this crate.
 //!
-//! Read next: `ci` (what guards `main`), `tidy` (the rules no compiler knows), `codegen`.
+//! Read next: `ci` (what guards `main`), `tidy` (the rules no compiler knows), `codegen`, `services`.
 
 mod ci;
 mod codegen;
+mod services;
 mod tidy;
 mod workspace;
 
@@ -26,6 +27,7 @@ fn main() -> ExitCode {
         Command::Ci(arguments) => ci::run(&arguments),
         Command::Tidy => tidy::run(),
         Command::Codegen(arguments) => codegen::run(&arguments),
+        Command::Services(arguments) => services::run(&arguments),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
@@ -52,6 +54,8 @@ enum Command {
     Tidy,
     /// Write the files in docs/generated from the code
     Codegen(codegen::Arguments),
+    /// Start and stop the servers of cluster mode on loopback
+    Services(services::Arguments),
 }
 
 /// Prints one line to stderr. Nothing can be done about a closed stderr, so its error is dropped.

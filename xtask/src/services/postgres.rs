@@ -1,0 +1,167 @@
+//! PostgreSQL 15 or newer, with its default durable settings.
+//!
+//! It listens on loopback only, asks for a password that is made with the data folder, and has no socket in the file
+//! system. Tests make databases of their own in it; the one named `onceward` is for people.
+
+use std::fs;
+use std::io::{Read, Write};
+use std::os::unix::fs::{OpenOptionsExt, chown};
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use super::place::Place;
+use super::{Exports, Service};
+use crate::Failure;
+
+pub(super) const SERVICE: Service = Service {
+    name: "postgres",
+    packages: &["postgresql"],
+    is_installed: || folder_of_programs().is_some(),
+    user: Some("postgres"),
+    processes: &["postgres"],
+    ports: 1,
+    prepare,
+    command,
+    is_ready,
+    settle,
+    exports,
+};
+
+/// The oldest version that the store supports.
+const OLDEST: u32 = 15;
+/// Enough for a pool in each of the tests that run at once.
+const CONNECTIONS: u32 = 300;
+/// The owner of everything in it.
+const ROLE: &str = "onceward";
+/// The database that people use.
+const DATABASE: &str = "onceward";
+
+/// The newest version that is installed: Debian's folders first, then whatever the search path finds.
+fn folder_of_programs() -> Option<PathBuf> {
+    let versions = fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
+    let newest = versions
+        .filter_map(|entry| {
+            Some((entry.file_name().to_str()?.parse::<u32>().ok()?, entry.path().join("bin")))
+        })
+        .filter(|(version, folder)| *version >= OLDEST && folder.join("initdb").is_file())
+        .max();
+    newest.map(|(_, folder)| folder).or_else(|| {
+        let path = std::env::var_os("PATH")?;
+        std::env::split_paths(&path)
+            .find(|folder| folder.join("initdb").is_file() && folder.join("postgres").is_file())
+    })
+}
+
+fn program(name: &str) -> Result<Command, Failure> {
+    let folder = folder_of_programs().ok_or("PostgreSQL is not installed")?;
+    Ok(Command::new(folder.join(name)))
+}
+
+fn data(place: &Place) -> PathBuf {
+    place.folder().join("data")
+}
+
+fn password_file(place: &Place) -> PathBuf {
+    place.folder().join("password")
+}
+
+/// Makes the data folder, once: a run that was cut off leaves none behind.
+fn prepare(place: &Place) -> Result<(), Failure> {
+    if data(place).join("PG_VERSION").is_file() && !place.folder().join("unfinished").exists() {
+        return Ok(());
+    }
+    fs::write(place.folder().join("unfinished"), "")?;
+    if data(place).exists() {
+        fs::remove_dir_all(data(place))?;
+    }
+    keep_new_password(place)?;
+    let mut initdb = program("initdb")?;
+    initdb
+        .arg("--pgdata")
+        .arg(data(place))
+        .arg("--pwfile")
+        .arg(password_file(place))
+        .args(["--username", ROLE, "--auth", "scram-sha-256", "--encoding", "UTF8", "--locale", "C"])
+        .current_dir(place.folder())
+        .stdin(Stdio::null());
+    if let Some((uid, gid)) = place.owner() {
+        initdb.uid(uid).gid(gid);
+    }
+    let output = initdb.output()?;
+    if !output.status.success() {
+        return Err(format!("initdb failed: {}", String::from_utf8_lossy(&output.stderr)).into());
+    }
+    Ok(fs::remove_file(place.folder().join("unfinished"))?)
+}
+
+fn keep_new_password(place: &Place) -> Result<(), Failure> {
+    const ONLY_THE_OWNER: u32 = 0o600;
+    let mut bytes = [0_u8; 16];
+    fs::File::open("/dev/urandom")?.read_exact(&mut bytes)?;
+    let password: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    let mut options = fs::OpenOptions::new();
+    let mut file =
+        options.create(true).write(true).truncate(true).mode(ONLY_THE_OWNER).open(password_file(place))?;
+    file.write_all(password.as_bytes())?;
+    if let Some((uid, gid)) = place.owner() {
+        chown(password_file(place), Some(uid), Some(gid))?;
+    }
+    Ok(())
+}
+
+fn command(place: &Place, _process: &str) -> Result<Command, Failure> {
+    let settings = [
+        "listen_addresses=127.0.0.1".to_owned(),
+        format!("port={}", place.port(0)?),
+        "unix_socket_directories=".to_owned(),
+        format!("max_connections={CONNECTIONS}"),
+    ];
+    let mut command = program("postgres")?;
+    command.arg("-D").arg(data(place)).args(settings.iter().flat_map(|setting| ["-c", setting]));
+    Ok(command)
+}
+
+/// The server writes its state into a file for whoever waits for it.
+fn is_ready(place: &Place) -> Result<bool, Failure> {
+    const LINE_OF_STATUS: usize = 7;
+    // The file comes and goes with the server.
+    let text = fs::read_to_string(data(place).join("postmaster.pid")).unwrap_or_default();
+    Ok(text.lines().nth(LINE_OF_STATUS).is_some_and(|status| status.trim() == "ready"))
+}
+
+/// Makes the database for people, once.
+fn settle(place: &Place) -> Result<(), Failure> {
+    let output = program("psql")?
+        .args(["--no-psqlrc", "--quiet", "--tuples-only", "--dbname", &url(place, "postgres")?])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .and_then(|mut psql| {
+            let wanted = format!(
+                "SELECT 'CREATE DATABASE {DATABASE}' WHERE NOT EXISTS \
+                 (SELECT 1 FROM pg_database WHERE datname = '{DATABASE}') \\gexec\n"
+            );
+            if let Some(mut input) = psql.stdin.take() {
+                input.write_all(wanted.as_bytes())?;
+            }
+            psql.wait_with_output()
+        })?;
+    let complaint = String::from_utf8_lossy(&output.stderr).into_owned();
+    if output.status.success() && complaint.is_empty() {
+        return Ok(());
+    }
+    Err(format!("making the database {DATABASE}: {complaint}").into())
+}
+
+fn url(place: &Place, database: &str) -> Result<String, Failure> {
+    let password = fs::read_to_string(password_file(place))?;
+    Ok(format!("postgres://{ROLE}:{password}@127.0.0.1:{}/{database}", place.port(0)?))
+}
+
+fn exports(place: &Place) -> Result<Exports, Failure> {
+    let url = url(place, DATABASE)?;
+    // Two names, so that a test never makes databases on a server that somebody works with.
+    Ok(vec![("ONCEWARD_STORE_URL", url.clone()), ("ONCEWARD_TEST_POSTGRES_URL", url)])
+}
