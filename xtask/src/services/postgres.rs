@@ -132,24 +132,13 @@ fn is_ready(place: &Place) -> Result<bool, Failure> {
 
 /// Makes the database for people, once.
 fn settle(place: &Place) -> Result<(), Failure> {
-    let output = program("psql")?
-        .args(["--no-psqlrc", "--quiet", "--tuples-only", "--dbname", &url(place, "postgres")?])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::null())
-        .stderr(Stdio::piped())
-        .spawn()
-        .and_then(|mut psql| {
-            let wanted = format!(
-                "SELECT 'CREATE DATABASE {DATABASE}' WHERE NOT EXISTS \
-                 (SELECT 1 FROM pg_database WHERE datname = '{DATABASE}') \\gexec\n"
-            );
-            if let Some(mut input) = psql.stdin.take() {
-                input.write_all(wanted.as_bytes())?;
-            }
-            psql.wait_with_output()
-        })?;
-    let complaint = String::from_utf8_lossy(&output.stderr).into_owned();
-    if output.status.success() && complaint.is_empty() {
+    let output = program("createdb")?
+        .args(["--maintenance-db", &url(place, "postgres")?, DATABASE])
+        .stdin(Stdio::null())
+        .env("LC_ALL", "C")
+        .output()?;
+    let complaint = String::from_utf8_lossy(&output.stderr);
+    if output.status.success() || complaint.contains("already exists") {
         return Ok(());
     }
     Err(format!("making the database {DATABASE}: {complaint}").into())

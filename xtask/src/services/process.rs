@@ -41,8 +41,10 @@ pub(super) fn start(place: &Place, name: &str, mut command: Command) -> Result<(
 
 /// Whether the process, or a child of it, lives.
 pub(super) fn is_alive(place: &Place, name: &str) -> Result<bool, Failure> {
-    match life_of(place, name)?.try_lock() {
-        Ok(()) => Ok(false),
+    let life = life_of(place, name)?;
+    match life.try_lock() {
+        // Said and not left to the end of `life`: a program that another thread is just starting holds a copy of it.
+        Ok(()) => Ok(life.unlock().map(|()| false)?),
         Err(TryLockError::WouldBlock) => Ok(true),
         Err(TryLockError::Error(cause)) => Err(cause.into()),
     }
@@ -70,7 +72,7 @@ pub(super) fn stop(place: &Place, name: &str) -> Result<bool, Failure> {
 fn is_gone(place: &Place, name: &str) -> Result<bool, Failure> {
     let life = life_of(place, name)?;
     let (sender, receiver) = mpsc::sync_channel(1);
-    thread::spawn(move || sender.send(life.lock()));
+    thread::spawn(move || sender.send(life.lock().and_then(|()| life.unlock())));
     match receiver.recv_timeout(STOP_LIMIT) {
         Ok(locked) => Ok(locked.map(|()| true)?),
         Err(_) => Ok(false),
