@@ -109,6 +109,10 @@ caller_id!(
     UserId
 );
 caller_id!(
+    /// A group order, named by the caller.
+    GroupId
+);
+caller_id!(
     /// One intent of one buyer, named by the caller; a retry carries the same one.
     RequestId
 );
@@ -309,6 +313,50 @@ made_id!(
     /// Public id of a refund; also its idempotency key at the provider.
     RefundId
 );
+
+/// Id of an off-session charge, and its idempotency key at the provider (GS-04).
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ChargeId(Arc<str>);
+
+impl ChargeId {
+    /// The charge that settles a participant's part of a group order: `settle:{group}:{user}`. Ids may hold colons, so the
+    /// group's are written `%3A`: two participants of two groups never share a charge.
+    ///
+    /// ```
+    /// use onceward_domain::id::{ChargeId, GroupId, UserId};
+    /// let charge = |group, user| ChargeId::settling(&GroupId::trusted(group), &UserId::trusted(user));
+    /// assert_eq!(charge("g-1", "u:2").as_str(), "settle:g-1:u:2");
+    /// assert_ne!(charge("a:b", "c"), charge("a", "b:c"));
+    /// ```
+    #[must_use]
+    pub fn settling(group: &GroupId, user: &UserId) -> Self {
+        Self(Arc::from(format!("settle:{}:{user}", group.as_str().replace(':', "%3A"))))
+    }
+
+    /// Takes back a text that [`Self::as_str`] gave.
+    #[must_use]
+    pub fn trusted(text: &str) -> Self {
+        Self(Arc::from(text))
+    }
+
+    /// The text itself.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for ChargeId {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(&self.0)
+    }
+}
+
+impl fmt::Debug for ChargeId {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "ChargeId({})", &self.0)
+    }
+}
 
 impl PaymentId {
     /// Whether the UUID can be a payment's at all.

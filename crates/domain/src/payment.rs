@@ -164,6 +164,22 @@ pub enum Word {
     },
 }
 
+/// What a provider says of an off-session charge, whether it was asked for or asked about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ChargeWord {
+    /// Money was taken.
+    Taken {
+        /// The provider's transaction id.
+        transaction: Arc<str>,
+        /// What was really taken.
+        amount: Money,
+    },
+    /// It was refused for good: under this id no money will ever be taken.
+    Declined,
+    /// The provider never heard of it, so the same id may be sent; it may still be on its way.
+    Unheard,
+}
+
 /// A case for a person (RC-03): found once, kept until it is closed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Case {

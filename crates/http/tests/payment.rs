@@ -258,7 +258,10 @@ async fn ot_09_dr_02_a_refund_whose_answer_was_lost_is_one_refund() {
     assert_eq!((&order["status"], &order["refunded"]), (&json!("PAID"), &money(500)));
     let csv = String::from_utf8(shop.get("/sandbox/statement").await.bytes).unwrap();
     assert_eq!(csv.lines().count(), 3, "{csv}");
-    assert!(csv.starts_with("at,kind,payment_id,refund_id,transaction_id,amount,currency\n"), "{csv}");
+    assert!(
+        csv.starts_with("at,kind,payment_id,refund_id,transaction_id,amount,currency,charge_id\n"),
+        "{csv}"
+    );
     assert!(csv.contains("2026-11-11T00:00:00.000Z,refund,") && csv.contains(",500,CNY\n"), "{csv}");
 }
 

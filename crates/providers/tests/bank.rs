@@ -7,10 +7,10 @@ use std::fs;
 use std::sync::Arc;
 
 use onceward_domain::error::{Code, Error};
-use onceward_domain::id::{IdKind, PaymentId, PurchaseId, RefundId};
+use onceward_domain::id::{ChargeId, IdKind, PaymentId, PurchaseId, RefundId, UserId};
 use onceward_domain::money::{Currency, Money};
-use onceward_domain::payment::Word;
-use onceward_domain::ports::provider::{Provider, RawCallback, RefundOrder};
+use onceward_domain::payment::{ChargeWord, Word};
+use onceward_domain::ports::provider::{ChargeOrder, Provider, RawCallback, RefundOrder};
 use onceward_domain::ports::sandbox::{
     Act, BankPayment, BankStatus, Calling, Deed, Mood, MoodChange, Sandbox, StatementLine,
 };
@@ -48,6 +48,10 @@ async fn truth(bank: &Bank) -> (Vec<Option<BankPayment>>, Vec<StatementLine>) {
     (known, bank.statement(Timestamp(0), LATEST).await.unwrap())
 }
 
+fn charge(id: &str) -> ChargeOrder {
+    ChargeOrder { charge: ChargeId::trusted(id), customer: UserId::trusted("u"), amount: cny(7) }
+}
+
 /// A bank in which everything has happened once.
 async fn eventful(bank: &Bank) {
     bank.announce(payment(1), cny(100)).await.unwrap();
@@ -59,6 +63,8 @@ async fn eventful(bank: &Bank) {
     bank.return_refund(refund(1), Calling::Send).await.unwrap();
     bank.announce(payment(2), cny(100)).await.unwrap();
     play(bank, 2, Deed::Fail, Calling::Drop).await.unwrap();
+    assert!(matches!(bank.charge(charge("c-1"), Policy::Fair).await.unwrap(), ChargeWord::Taken { .. }));
+    assert_eq!(bank.charge(charge("c-2"), Policy::Decline).await.unwrap(), ChargeWord::Declined);
     bank.set_moods(MoodChange { query: Some(Mood::Error), ..MoodChange::default() }).await.unwrap();
     bank.close(payment(3)).await.unwrap();
 }
@@ -73,6 +79,11 @@ async fn dr_02_a_bank_that_is_opened_again_has_forgotten_nothing() {
     let bank = folder.bank("bank.jsonl").unwrap();
     assert_eq!(truth(&bank).await, before);
     assert_eq!(before.0[0].as_ref().unwrap().refunded, Some(cny(0)), "the refund came back");
+    assert_eq!(bank.charges(UserId::trusted("u")).await.unwrap().len(), 1);
+    for (id, mood, word) in [("c-1", Policy::Decline, "Taken"), ("c-2", Policy::Fair, "Declined")] {
+        let heard = format!("{:?}", bank.charge(charge(id), mood).await.unwrap());
+        assert!(heard.starts_with(word), "{id}: {heard}");
+    }
     let moods = bank.set_moods(MoodChange::default()).await.unwrap();
     assert_eq!((moods.query, moods.close), (Mood::Error, Mood::Ok));
 }

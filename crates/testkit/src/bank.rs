@@ -1,6 +1,6 @@
 //! A bank to test with: a provider with a truth of its own, that can be told to be silent at the worst moment.
 //!
-//! Invariants: a payment's money moves once; a refund's id is its key; what it says when asked is its truth, unless it says
+//! Invariants: a payment's money moves once; a refund's or a charge's id is its key; what it says when asked is its truth, unless it says
 //! nothing. Deliberately absent: signatures and HTTP (the sandbox provider has them), and time; in the
 //! simulator it stands behind a line that is worse than it is.
 
@@ -8,12 +8,12 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use onceward_domain::error::{Code, Error};
-use onceward_domain::id::{PaymentId, RefundId};
+use onceward_domain::id::{ChargeId, PaymentId, RefundId, UserId};
 use onceward_domain::money::Money;
-use onceward_domain::payment::Word;
+use onceward_domain::payment::{ChargeWord, Word};
 use onceward_domain::ports::Answer;
 use onceward_domain::ports::provider::{
-    ClientData, PaymentOrder, Provider, RawCallback, RefundOrder, Verified,
+    ChargeOrder, ClientData, PaymentOrder, Provider, RawCallback, RefundOrder, Verified,
 };
 
 /// How the bank answers one kind of call.
@@ -64,6 +64,26 @@ struct Giving {
     word: Word,
 }
 
+/// An off-session charge, as the bank knows it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Charged {
+    /// From whom.
+    pub customer: UserId,
+    /// How much.
+    pub amount: Money,
+    /// How often money moved under its id: once, or never where it was declined. More would be the fault that ids prevent.
+    pub times: u32,
+}
+
+impl Charged {
+    fn word(&self, id: &ChargeId) -> ChargeWord {
+        if self.times == 0 {
+            return ChargeWord::Declined;
+        }
+        ChargeWord::Taken { transaction: Arc::from(format!("txn-{id}")), amount: self.amount }
+    }
+}
+
 #[derive(Debug, Default)]
 struct Books {
     payments: BTreeMap<PaymentId, Account>,
@@ -72,6 +92,9 @@ struct Books {
     close: Mood,
     refund: Mood,
     refuses_refunds: bool,
+    charges: BTreeMap<ChargeId, Charged>,
+    charge: Mood,
+    declines_charges: bool,
 }
 
 /// The bank.
@@ -101,6 +124,18 @@ impl Bank {
     pub fn when_refunding(&self, mood: Mood, refuses: bool) {
         let mut books = self.books();
         (books.refund, books.refuses_refunds) = (mood, refuses);
+    }
+
+    /// How it answers charges, and whether it declines new ones.
+    pub fn when_charging(&self, mood: Mood, declines: bool) {
+        let mut books = self.books();
+        (books.charge, books.declines_charges) = (mood, declines);
+    }
+
+    /// Every off-session charge it was ever asked for.
+    #[must_use]
+    pub fn charges(&self) -> BTreeMap<ChargeId, Charged> {
+        self.books().charges.clone()
     }
 
     /// What it knows of a payment.
@@ -264,6 +299,27 @@ impl Provider for Bank {
             word
         };
         answer(mood, give_back, "refunding at the bank")
+    }
+
+    fn charge(&self, order: ChargeOrder) -> Answer<'_, ChargeWord> {
+        let mut books = self.books();
+        let (mood, declines) = (books.charge, books.declines_charges);
+        let ChargeOrder { charge, customer, amount } = order;
+        let known = books.charges.get(&charge);
+        if known.is_some_and(|known| known.customer != customer || known.amount != amount) {
+            return Box::pin(std::future::ready(Err(Error::new(Code::Differs, "charging at the bank"))));
+        }
+        let take = || {
+            let fresh = Charged { customer, amount, times: u32::from(!declines) };
+            books.charges.entry(charge.clone()).or_insert(fresh).word(&charge)
+        };
+        answer(mood, take, "charging at the bank")
+    }
+
+    fn query_charge(&self, charge: ChargeId) -> Answer<'_, ChargeWord> {
+        let books = self.books();
+        let word = books.charges.get(&charge).map_or(ChargeWord::Unheard, |one| one.word(&charge));
+        answer(books.query, || word, "asking the bank")
     }
 
     fn verify(&self, _callback: &RawCallback<'_>) -> Result<Verified, Error> {

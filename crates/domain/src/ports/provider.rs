@@ -7,9 +7,9 @@
 use std::sync::Arc;
 
 use crate::error::Error;
-use crate::id::{PaymentId, RefundId};
+use crate::id::{ChargeId, PaymentId, RefundId, UserId};
 use crate::money::Money;
-use crate::payment::Word;
+use crate::payment::{ChargeWord, Word};
 use crate::ports::Answer;
 use crate::time::Timestamp;
 
@@ -32,6 +32,17 @@ pub struct RefundOrder {
     pub refund: RefundId,
     /// Of which attempt's money.
     pub payment: PaymentId,
+    /// How much.
+    pub amount: Money,
+}
+
+/// Money to take from a customer who is not there: the customer agreed to it before (GS-04).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ChargeOrder {
+    /// Our id; the provider's idempotency key.
+    pub charge: ChargeId,
+    /// From whom.
+    pub customer: UserId,
     /// How much.
     pub amount: Money,
 }
@@ -72,6 +83,13 @@ pub trait Provider: Send + Sync {
 
     /// Gives money back; a repeat with the same id is the same refund.
     fn refund(&self, order: RefundOrder) -> Answer<'_, Word>;
+
+    /// Takes money off-session; a repeat with the same id is the same charge. [`crate::error::Code::Differs`] for a known id
+    /// with another customer or amount.
+    fn charge(&self, order: ChargeOrder) -> Answer<'_, ChargeWord>;
+
+    /// Asks about an off-session charge.
+    fn query_charge(&self, charge: ChargeId) -> Answer<'_, ChargeWord>;
 
     /// Checks a callback's signature and reads it.
     ///

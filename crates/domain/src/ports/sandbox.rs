@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use crate::id::{PaymentId, RefundId, UserId};
+use crate::id::{ChargeId, PaymentId, RefundId, UserId};
 use crate::money::Money;
 use crate::ports::Answer;
 use crate::time::{Millis, Timestamp};
@@ -143,7 +143,7 @@ impl Mood {
 /// The mood of every kind of call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Moods {
-    /// Asking about a payment.
+    /// Asking about a payment or a charge.
     pub query: Mood,
     /// Closing a payment.
     pub close: Mood,
@@ -156,7 +156,7 @@ pub struct Moods {
 /// Moods to change; what is not named stays.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct MoodChange {
-    /// Asking about a payment.
+    /// Asking about a payment or a charge.
     pub query: Option<Mood>,
     /// Closing a payment.
     pub close: Option<Mood>,
@@ -175,6 +175,8 @@ pub enum MoveKind {
     Refund,
     /// A refund that came back days later.
     RefundReturned,
+    /// From a customer who was not there.
+    Charge,
 }
 
 impl MoveKind {
@@ -185,6 +187,7 @@ impl MoveKind {
             Self::Payment => "payment",
             Self::Refund => "refund",
             Self::RefundReturned => "refund_returned",
+            Self::Charge => "charge",
         }
     }
 }
@@ -196,11 +199,13 @@ pub struct StatementLine {
     pub at: Timestamp,
     /// Which way.
     pub kind: MoveKind,
-    /// Of which payment.
-    pub payment: PaymentId,
+    /// Of which payment; none for an off-session charge.
+    pub payment: Option<PaymentId>,
     /// Of which refund, for refunds.
     pub refund: Option<RefundId>,
-    /// The bank's transaction id of the payment.
+    /// Of which off-session charge.
+    pub charge: Option<ChargeId>,
+    /// The bank's transaction id of the payment or charge.
     pub transaction: Arc<str>,
     /// How much.
     pub amount: Money,
@@ -210,7 +215,7 @@ pub struct StatementLine {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CustomerCharge {
     /// The key it was asked for under.
-    pub charge: Arc<str>,
+    pub charge: ChargeId,
     /// How much.
     pub amount: Money,
     /// When.

@@ -188,18 +188,20 @@ impl From<&CustomerCharge> for ChargeView {
 }
 
 /// The statement's columns.
-pub(crate) const STATEMENT_HEAD: &str = "at,kind,payment_id,refund_id,transaction_id,amount,currency\n";
+pub(crate) const STATEMENT_HEAD: &str =
+    "at,kind,payment_id,refund_id,transaction_id,amount,currency,charge_id\n";
 
 /// Writes a statement as CSV. No field can hold a comma or a quote: they are times, names, ids and numbers.
 pub(crate) fn statement(lines: &[StatementLine]) -> String {
     let mut text = String::from(STATEMENT_HEAD);
     for line in lines {
+        let payment = line.payment.map(|id| id.to_string()).unwrap_or_default();
         let refund = line.refund.map(|id| id.to_string()).unwrap_or_default();
+        let charge = line.charge.as_ref().map_or("", |id| id.as_str());
         text.push_str(&format!(
-            "{},{},{},{refund},{},{},{}\n",
+            "{},{},{payment},{refund},{},{},{},{charge}\n",
             when::format(line.at),
             line.kind.name(),
-            line.payment,
             line.transaction,
             line.amount.amount(),
             line.amount.currency().code()

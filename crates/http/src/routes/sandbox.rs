@@ -107,7 +107,7 @@ pub(super) async fn mode(State(state): State<AppState>, payload: Payload) -> Res
         ("to" = Option<when::Time>, Query, description = "Only what moved before."),
     ),
     responses(
-        (status = 200, description = "at, kind, payment_id, refund_id, transaction_id, amount, currency.", body = String, content_type = "text/csv"),
+        (status = 200, description = "at, kind, payment_id, refund_id, transaction_id, amount, currency, charge_id.", body = String, content_type = "text/csv"),
         (status = 422, description = "`invalid`", body = ProblemBody, content_type = "application/problem+json"),
     ),
 )]

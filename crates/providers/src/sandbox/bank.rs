@@ -140,7 +140,7 @@ impl Bank {
     }
 
     /// Decides under the lock, looks at the outcome there, and answers it once it is on disk.
-    async fn decide<T>(
+    pub(super) async fn decide<T>(
         &self,
         rule: impl FnOnce(&Book) -> Result<Vec<Entry>, Error>,
         look: impl FnOnce(&Book) -> T,
@@ -216,10 +216,10 @@ impl Bank {
     }
 }
 
-/// How a refund that nobody asked for before is judged.
+/// How a refund or a charge that nobody asked for before is judged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Policy {
-    /// By what is left of the payment.
+    /// A refund by what is left of the payment; a charge is taken.
     Fair,
     /// It is refused for good.
     Decline,
@@ -333,8 +333,7 @@ impl Sandbox for Bank {
         })
     }
 
-    fn charges(&self, _customer: UserId) -> Answer<'_, Vec<CustomerCharge>> {
-        // Nobody can ask this bank for an off-session charge yet, so it has taken none.
-        Box::pin(async { Ok(Vec::new()) })
+    fn charges(&self, customer: UserId) -> Answer<'_, Vec<CustomerCharge>> {
+        Box::pin(async move { self.customer_charges(&customer).await })
     }
 }

@@ -7,12 +7,14 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use onceward_domain::id::{PaymentId, RefundId};
+use onceward_domain::id::{ChargeId, PaymentId, RefundId, UserId};
 use onceward_domain::money::{Currency, Money};
 use onceward_domain::ports::sandbox::{BankStatus, Mood, Moods, MoveKind, StatementLine};
 use onceward_domain::time::Timestamp;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
+
+use super::charge::BankCharge;
 
 /// Money in a journal line or callback.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -106,6 +108,10 @@ pub(super) enum Entry {
     Refused { refund: Uuid, payment: Uuid, amount: MoneyText },
     /// A refund came back.
     Returned { at: i64, refund: Uuid },
+    /// A customer was charged off-session.
+    Charged { at: i64, charge: String, customer: String, transaction: String, amount: MoneyText },
+    /// An off-session charge was refused.
+    ChargeDeclined { charge: String, customer: String, amount: MoneyText },
     /// A callback waits.
     Call { event: String, news: News, subject: Uuid, due_at: i64, copies: u32 },
     /// One copy of a callback was taken.
@@ -160,6 +166,9 @@ pub(super) struct Call {
 pub(super) struct Book {
     pub(super) payments: HashMap<PaymentId, Account>,
     pub(super) refunds: HashMap<RefundId, BankRefund>,
+    pub(super) charges: HashMap<ChargeId, BankCharge>,
+    /// The charges of each customer that were taken, oldest first.
+    pub(super) charged: HashMap<UserId, Vec<ChargeId>>,
     pub(super) moves: Vec<StatementLine>,
     pub(super) moods: Moods,
     /// Callbacks by due-time; the name tells those of one moment apart.
@@ -183,8 +192,9 @@ impl Book {
                 Entry::GaveBack { .. } | Entry::Refused { .. } | Entry::Returned { .. } => {
                     self.apply_to_refund(entry);
                 }
+                Entry::Charged { .. } | Entry::ChargeDeclined { .. } => self.apply_to_charge(entry),
                 Entry::Call { .. } | Entry::Called { .. } | Entry::GaveUp { .. } => {
-                    self.apply_to_calls(entry)
+                    self.apply_to_calls(entry);
                 }
                 Entry::Moods { query, close, charge, refund } => {
                     self.moods = Moods {
@@ -217,8 +227,9 @@ impl Book {
                 self.moves.push(StatementLine {
                     at: Timestamp(*at),
                     kind: MoveKind::Payment,
-                    payment: PaymentId(*payment),
+                    payment: Some(PaymentId(*payment)),
                     refund: None,
+                    charge: None,
                     transaction,
                     amount,
                 });
@@ -226,6 +237,8 @@ impl Book {
             Entry::GaveBack { .. }
             | Entry::Refused { .. }
             | Entry::Returned { .. }
+            | Entry::Charged { .. }
+            | Entry::ChargeDeclined { .. }
             | Entry::Call { .. }
             | Entry::Called { .. }
             | Entry::GaveUp { .. }
@@ -257,6 +270,8 @@ impl Book {
             | Entry::Closed { .. }
             | Entry::Declined { .. }
             | Entry::Taken { .. }
+            | Entry::Charged { .. }
+            | Entry::ChargeDeclined { .. }
             | Entry::Call { .. }
             | Entry::Called { .. }
             | Entry::GaveUp { .. }
@@ -269,7 +284,15 @@ impl Book {
         let account = self.account(payment.0);
         account.refunded += if kind == MoveKind::Refund { amount.amount() } else { -amount.amount() };
         let transaction = account.taken.as_ref().map_or_else(|| Arc::from(""), |(_, id)| id.clone());
-        self.moves.push(StatementLine { at, kind, payment, refund: Some(id), transaction, amount });
+        self.moves.push(StatementLine {
+            at,
+            kind,
+            payment: Some(payment),
+            refund: Some(id),
+            charge: None,
+            transaction,
+            amount,
+        });
     }
 
     fn apply_to_calls(&mut self, entry: &Entry) {
@@ -297,6 +320,8 @@ impl Book {
             | Entry::GaveBack { .. }
             | Entry::Refused { .. }
             | Entry::Returned { .. }
+            | Entry::Charged { .. }
+            | Entry::ChargeDeclined { .. }
             | Entry::Moods { .. } => unreachable!("the caller sorts entries"),
         }
     }

@@ -2,11 +2,12 @@
 //!
 //! Invariants: what it answered is on disk, so a kill of the process that hosts it makes it forget nothing; it calls
 //! back over real HTTP with real signatures, so nothing about it is easier than a real provider. Read next: `book`
-//! (its truth) → `journal` (how that lasts) → `bank` (its rules) → `provider` (how the engine sees it) → `courier`.
+//! (its truth) → `journal` (how that lasts) → `bank` (its rules) → `charge` → `provider` (how the engine sees it) → `courier`.
 
 mod bank;
 mod book;
 mod callback;
+mod charge;
 mod courier;
 mod journal;
 mod post;

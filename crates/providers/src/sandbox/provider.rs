@@ -11,11 +11,11 @@ use std::future::pending;
 use std::sync::Arc;
 
 use onceward_domain::error::{Code, Error};
-use onceward_domain::id::PaymentId;
-use onceward_domain::payment::Word;
+use onceward_domain::id::{ChargeId, PaymentId};
+use onceward_domain::payment::{ChargeWord, Word};
 use onceward_domain::ports::Answer;
 use onceward_domain::ports::provider::{
-    ClientData, PaymentOrder, Provider, RawCallback, RefundOrder, Verified,
+    ChargeOrder, ClientData, PaymentOrder, Provider, RawCallback, RefundOrder, Verified,
 };
 use onceward_domain::ports::sandbox::{BankPayment, BankStatus, Mood};
 
@@ -126,6 +126,33 @@ impl Provider for SandboxProvider {
                     self.give_back(order, Policy::Fair).await?;
                     self.silence(&doing).await
                 }
+            }
+        })
+    }
+
+    fn charge(&self, order: ChargeOrder) -> Answer<'_, ChargeWord> {
+        Box::pin(async move {
+            let doing = format!("asking for charge {}", order.charge);
+            match self.bank.moods().charge {
+                Mood::Ok => self.bank.charge(order, Policy::Fair).await,
+                Mood::Decline => self.bank.charge(order, Policy::Decline).await,
+                Mood::Error => Err(refusal(&doing)),
+                Mood::Timeout => self.silence(&doing).await,
+                Mood::TimeoutAfterEffect => {
+                    self.bank.charge(order, Policy::Fair).await?;
+                    self.silence(&doing).await
+                }
+            }
+        })
+    }
+
+    fn query_charge(&self, charge: ChargeId) -> Answer<'_, ChargeWord> {
+        Box::pin(async move {
+            let doing = format!("asking about charge {charge}");
+            match self.bank.moods().query {
+                Mood::Ok | Mood::Decline => self.bank.find_charge(&charge).await,
+                Mood::Error => Err(refusal(&doing)),
+                Mood::Timeout | Mood::TimeoutAfterEffect => self.silence(&doing).await,
             }
         })
     }

@@ -9,10 +9,10 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use onceward_domain::error::{Class, Code};
-use onceward_domain::id::{IdKind, PaymentId, PurchaseId, RefundId};
+use onceward_domain::id::{ChargeId, GroupId, IdKind, PaymentId, PurchaseId, RefundId, UserId};
 use onceward_domain::money::{Currency, Money};
-use onceward_domain::payment::Word;
-use onceward_domain::ports::provider::{PaymentOrder, Provider, RawCallback, RefundOrder};
+use onceward_domain::payment::{ChargeWord, Word};
+use onceward_domain::ports::provider::{ChargeOrder, PaymentOrder, Provider, RawCallback, RefundOrder};
 use onceward_domain::ports::sandbox::{
     Act, BankPayment, BankStatus, Calling, Deed, Mood, MoodChange, MoveKind, Sandbox,
 };
@@ -58,6 +58,12 @@ pub const CASES: &[Case] = &[
     Case { name: "ot_09_a_refund_is_known_by_its_id", check: refund_repeats },
     Case { name: "ot_09_refunds_never_pass_what_was_taken", check: refund_sum },
     Case { name: "ot_09_a_declined_refund_stays_declined", check: refund_declined },
+    Case { name: "gs_04_a_charge_is_known_by_its_id", check: charge_repeats },
+    Case { name: "gs_04_another_customer_or_amount_is_not_a_repeat", check: charge_differs },
+    Case { name: "gs_04_a_declined_charge_stays_declined", check: charge_declined },
+    Case { name: "gs_04_a_charge_nobody_asked_for_is_unheard_and_asking_makes_none", check: charge_unheard },
+    Case { name: "gs_04_a_lost_answer_is_found_by_asking", check: charge_answer_lost },
+    Case { name: "gs_04_a_charge_that_met_silence_or_an_error_took_nothing", check: charge_not_taken },
     Case { name: "dr_02_silence_is_an_unknown_outcome", check: silence },
     Case { name: "dr_02_a_lost_answer_may_hide_an_effect", check: lost_answers },
     Case { name: "dr_02_an_error_has_no_effect", check: errors },
@@ -87,6 +93,14 @@ fn refund(number: u8) -> RefundId {
 
 fn cny(amount: i64) -> Money {
     Money::new(amount, Currency::CNY).expect("within the limit")
+}
+
+fn charge(number: u8) -> ChargeId {
+    ChargeId::settling(&GroupId::trusted("g"), &customer(number))
+}
+
+fn customer(number: u8) -> UserId {
+    UserId::trusted(&format!("u-{number}"))
 }
 
 const PAY: Deed = Deed::Succeed { amount: None, force: false };
@@ -120,6 +134,21 @@ impl Stage {
     fn refund(&self, number: u8, of: u8, amount: i64) -> Result<Word, Code> {
         let order = RefundOrder { refund: refund(number), payment: payment(of), amount: cny(amount) };
         block_on(self.provider.refund(order)).map_err(|error| error.code())
+    }
+
+    fn charge(&self, number: u8, of: u8, amount: i64) -> Result<ChargeWord, Code> {
+        let order = ChargeOrder { charge: charge(number), customer: customer(of), amount: cny(amount) };
+        block_on(self.provider.charge(order)).map_err(|error| error.code())
+    }
+
+    fn query_charge(&self, number: u8) -> Result<ChargeWord, Code> {
+        block_on(self.provider.query_charge(charge(number))).map_err(|error| error.code())
+    }
+
+    /// What the customer was really charged.
+    fn charged(&self, of: u8) -> Vec<(ChargeId, i64)> {
+        let found = block_on(self.bank.charges(customer(of))).expect("it answers");
+        found.into_iter().map(|one| (one.charge, one.amount.amount())).collect()
     }
 
     fn moods(&self, change: MoodChange) {
@@ -259,6 +288,72 @@ fn refund_declined(stage: &Stage) {
     stage.moods(MoodChange { refund: Some(Mood::Ok), ..MoodChange::default() });
     assert_eq!(stage.refund(1, 1, 60), failed, "the word was given");
     assert_eq!(stage.refund(2, 1, 60), Ok(Word::Refunded { refund: refund(2) }));
+}
+
+fn charge_repeats(stage: &Stage) {
+    let Ok(ChargeWord::Taken { transaction, amount }) = stage.charge(1, 1, 60) else { panic!("it is taken") };
+    assert_eq!(amount, cny(60));
+    for _ in 0..3 {
+        let same = ChargeWord::Taken { transaction: transaction.clone(), amount };
+        assert_eq!(stage.charge(1, 1, 60), Ok(same.clone()));
+        assert_eq!(stage.query_charge(1), Ok(same));
+    }
+    let Ok(ChargeWord::Taken { transaction: second, .. }) = stage.charge(2, 1, 60) else {
+        panic!("so is it")
+    };
+    assert_ne!(transaction, second);
+    assert_eq!(stage.charged(1), [(charge(1), 60), (charge(2), 60)]);
+    assert_eq!(stage.charged(2), []);
+    assert_eq!(stage.moves(), [(MoveKind::Charge, 60); 2]);
+}
+
+fn charge_differs(stage: &Stage) {
+    stage.charge(1, 1, 60).expect("it is taken");
+    assert_eq!(stage.charge(1, 1, 59), Err(Code::Differs));
+    assert_eq!(stage.charge(1, 2, 60), Err(Code::Differs));
+    assert_eq!(stage.charged(1), [(charge(1), 60)]);
+    assert_eq!(stage.charged(2), []);
+}
+
+fn charge_declined(stage: &Stage) {
+    stage.charge(1, 1, 60).expect("it is taken");
+    stage.moods(MoodChange { charge: Some(Mood::Decline), ..MoodChange::default() });
+    assert_eq!(stage.charge(2, 2, 60), Ok(ChargeWord::Declined));
+    assert!(matches!(stage.charge(1, 1, 60), Ok(ChargeWord::Taken { .. })), "the word was given");
+    stage.moods(MoodChange { charge: Some(Mood::Ok), ..MoodChange::default() });
+    assert_eq!(stage.charge(2, 2, 60), Ok(ChargeWord::Declined), "the word was given");
+    assert_eq!(stage.query_charge(2), Ok(ChargeWord::Declined));
+    assert_eq!(stage.charged(2), []);
+    assert_eq!(stage.moves(), [(MoveKind::Charge, 60)]);
+}
+
+fn charge_unheard(stage: &Stage) {
+    for _ in 0..2 {
+        assert_eq!(stage.query_charge(1), Ok(ChargeWord::Unheard));
+    }
+    assert!(matches!(stage.charge(1, 1, 60), Ok(ChargeWord::Taken { .. })));
+}
+
+fn charge_answer_lost(stage: &Stage) {
+    stage.moods(MoodChange { charge: Some(Mood::TimeoutAfterEffect), ..MoodChange::default() });
+    assert_eq!(stage.charge(1, 1, 60), Err(Code::OutcomeUnknown));
+    assert_eq!(stage.charge(1, 1, 60), Err(Code::OutcomeUnknown));
+    assert_eq!(stage.charged(1), [(charge(1), 60)], "it happened, once");
+    assert!(matches!(stage.query_charge(1), Ok(ChargeWord::Taken { amount, .. }) if amount == cny(60)));
+    stage.moods(MoodChange { charge: Some(Mood::Ok), ..MoodChange::default() });
+    assert!(matches!(stage.charge(1, 1, 60), Ok(ChargeWord::Taken { .. })));
+    assert_eq!(stage.charged(1), [(charge(1), 60)]);
+}
+
+fn charge_not_taken(stage: &Stage) {
+    for (mood, code) in [(Mood::Timeout, Code::OutcomeUnknown), (Mood::Error, Code::Unavailable)] {
+        stage.moods(MoodChange { charge: Some(mood), query: Some(mood), ..MoodChange::default() });
+        assert_eq!(stage.charge(1, 1, 60), Err(code));
+        assert_eq!(stage.query_charge(1), Err(code));
+        stage.moods(MoodChange { query: Some(Mood::Ok), ..MoodChange::default() });
+        assert_eq!(stage.query_charge(1), Ok(ChargeWord::Unheard));
+        assert_eq!(stage.charged(1), []);
+    }
 }
 
 fn silence(stage: &Stage) {

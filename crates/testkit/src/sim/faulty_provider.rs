@@ -7,11 +7,11 @@ use std::sync::Arc;
 
 use onceward::wire;
 use onceward_domain::error::{Code, Error};
-use onceward_domain::id::PaymentId;
-use onceward_domain::payment::Word;
+use onceward_domain::id::{ChargeId, PaymentId};
+use onceward_domain::payment::{ChargeWord, Word};
 use onceward_domain::ports::Answer;
 use onceward_domain::ports::provider::{
-    ClientData, PaymentOrder, Provider, RawCallback, RefundOrder, Verified,
+    ChargeOrder, ClientData, PaymentOrder, Provider, RawCallback, RefundOrder, Verified,
 };
 
 use super::Adapter;
@@ -21,6 +21,9 @@ use crate::bank::Mood;
 
 /// How often the bank refuses a refund, in thousandths.
 const REFUSES_REFUND: u32 = 120;
+
+/// How often the bank declines a charge that it did not know, in thousandths.
+const DECLINES_CHARGE: u32 = 80;
 
 /// One node's line to the bank.
 pub(crate) struct FaultyProvider {
@@ -71,6 +74,7 @@ impl FaultyProvider {
                 world.sometimes(match name {
                     "bank.close" => "close_answer_lost",
                     "bank.refund" => "refund_answer_lost",
+                    "bank.charge" => "charge_answer_lost",
                     _ => "bank_answer_lost",
                 });
                 return Err(silent(name));
@@ -100,6 +104,13 @@ impl FaultyProvider {
         bank.when_refunding(Mood::Ok, refuses);
         bank.refund(order).await
     }
+
+    async fn take(&self, order: ChargeOrder) -> Result<ChargeWord, Error> {
+        let (bank, rates) = (&self.world.bank, self.world.rates());
+        let declines = rates.bank > 0 && self.world.draw(|rng| rng.chance(DECLINES_CHARGE));
+        bank.when_charging(Mood::Ok, declines);
+        bank.charge(order).await
+    }
 }
 
 fn silent(name: &str) -> Error {
@@ -125,6 +136,15 @@ impl Provider for FaultyProvider {
 
     fn refund(&self, order: RefundOrder) -> Answer<'_, Word> {
         Box::pin(self.call("bank.refund", Box::pin(async move { self.give_back(order).await })))
+    }
+
+    fn charge(&self, order: ChargeOrder) -> Answer<'_, ChargeWord> {
+        Box::pin(self.call("bank.charge", Box::pin(async move { self.take(order).await })))
+    }
+
+    fn query_charge(&self, charge: ChargeId) -> Answer<'_, ChargeWord> {
+        let ask = Box::pin(async move { self.world.bank.query_charge(charge).await });
+        Box::pin(self.call("bank.query_charge", ask))
     }
 
     fn verify(&self, callback: &RawCallback<'_>) -> Result<Verified, Error> {
