@@ -242,6 +242,25 @@ CREATE TABLE open_case (
     UNIQUE (kind, subject)
 ) STRICT;
 
+CREATE TABLE lane (
+    lane INTEGER PRIMARY KEY REFERENCES word (word_ref),
+    paused INTEGER NOT NULL CHECK (paused BETWEEN 0 AND 1),
+    last_claim INTEGER
+) STRICT;
+
+CREATE TABLE notice (
+    seq INTEGER PRIMARY KEY,
+    id BLOB NOT NULL UNIQUE CHECK (length(id) = 16),
+    kind TEXT NOT NULL,
+    subject TEXT NOT NULL,
+    recipient TEXT,
+    detail TEXT NOT NULL,
+    status INTEGER NOT NULL CHECK (status BETWEEN 0 AND 1),
+    created_at INTEGER NOT NULL,
+    updated_at INTEGER NOT NULL,
+    revision INTEGER NOT NULL
+) STRICT;
+
 CREATE TRIGGER stock_entry_keeps_rows BEFORE DELETE ON stock_entry
 BEGIN SELECT RAISE(ABORT, 'stock_entry is append-only'); END;
 
@@ -283,6 +302,9 @@ BEGIN SELECT RAISE(ABORT, 'open_case is append-only'); END;
 
 CREATE TRIGGER open_case_keeps_values BEFORE UPDATE ON open_case
 BEGIN SELECT RAISE(ABORT, 'open_case is append-only'); END;
+
+CREATE TRIGGER notice_keeps_rows BEFORE DELETE ON notice
+BEGIN SELECT RAISE(ABORT, 'notices are never deleted'); END;
 
 CREATE VIEW inventory_reservation AS
 SELECT lower(substr(hex(p.id), 1, 8) || '-' || substr(hex(p.id), 9, 4) || '-80' || substr(hex(p.id), 15, 2) || '-' ||

@@ -1,4 +1,4 @@
-//! Gate and bus over the embedded store keep every promise of their ports (EM-02), as they do over the model.
+//! Gate, bus and queue over the embedded store keep every promise of their ports (EM-02), as they do over the model.
 //!
 //! It stands here because only the binary's crate may know a store and the engine at once.
 
@@ -8,11 +8,13 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use onceward::store_admission::StoreAdmission;
 use onceward::store_bus::StoreBus;
+use onceward::store_queue::StoreQueue;
 use onceward_domain::ports::admission::Admission;
-use onceward_domain::ports::store::Store;
+use onceward_domain::ports::store::{PageRequest, Store};
 use onceward_sqlite::{OpenOptions, SqliteStore};
+use onceward_testkit::block_on::block_on;
 use onceward_testkit::clock::ManualClock;
-use onceward_testkit::conformance::{admission, bus};
+use onceward_testkit::conformance::{admission, bus, due_queue};
 use onceward_testkit::ids::CountingIds;
 
 struct Folder {
@@ -53,5 +55,21 @@ fn em_02_the_embedded_gate_passes_the_suite() {
         let gate: Arc<dyn Admission> =
             Arc::new(StoreAdmission::new(store.clone(), Arc::new(CountingIds::new("gate"))));
         (store, gate)
+    });
+}
+
+#[test]
+fn em_02_the_embedded_queue_passes_the_suite() {
+    let folder = Folder::new("queue");
+    due_queue::run_all(&|clock| {
+        let store = folder.store(clock);
+        let queue = Arc::new(StoreQueue::new(store.clone()));
+        let notices = move || {
+            let page = PageRequest { limit: 10_000, before: None };
+            let mut found = block_on(store.list_notices(page)).expect("the store answers");
+            found.reverse();
+            found.into_iter().map(|(_, notice)| notice).collect()
+        };
+        due_queue::UnderTest { queue, notices: Box::new(notices) }
     });
 }

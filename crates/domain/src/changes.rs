@@ -13,6 +13,7 @@ use crate::id::{AdjustmentId, CompensationId, PurchaseId, SkuKey};
 use crate::machine::admission::Admission;
 use crate::machine::compensation::Compensation;
 use crate::machine::reservation::Reservation as ReservationStatus;
+use crate::notice::Notice;
 use crate::payment::{Callback, Case, Payment, Refund};
 use crate::purchase::{Inbox, Order, Purchase, Reason};
 use crate::time::Timestamp;
@@ -237,6 +238,10 @@ pub struct ChangeSet {
     pub callbacks: Vec<Callback>,
     /// Cases for people; a repeat of a known one is ignored.
     pub cases: Vec<Case>,
+    /// Notices to people (LQ-05); a repeat of a known one is ignored. The engine adds the due work that sends them.
+    pub new_notices: Vec<Notice>,
+    /// Changed notices, each at most once; `revision` is the one that was loaded.
+    pub notices: Vec<Notice>,
     /// Events; the engine turns them into one outbox entry before the set is applied.
     pub events: Vec<Event>,
     /// Due work.

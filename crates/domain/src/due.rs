@@ -1,8 +1,9 @@
 //! Due work: the one queue that everything which must happen later goes through (design.md §6, LQ).
 //!
-//! Invariants: a member is in one lane once; a claim moves its due-time to the lease's end, counts an attempt
-//! and hands out a token that no other claim ever gets; complete, retry and extend act only for that token.
-//! Deliberately absent: what to do when tries are used up — the engine decides, from the attempt count.
+//! Invariants: a member is in one lane once, or in that lane's exhausted set, never in both; a claim moves its due-time
+//! to the lease's end, counts an attempt and hands out a token that no other claim ever gets; complete, retry, extend and
+//! exhaust act only for that token. Deliberately absent: how long to wait and when to give up ([`crate::retry`]), and
+//! the typed answers of the queue port ([`crate::decide::queue`]).
 
 use std::fmt;
 use std::sync::Arc;
@@ -35,6 +36,8 @@ impl Lane {
     pub const REFUND: &'static str = "refund";
     /// Compensation tasks (FS-12).
     pub const COMPENSATION: &'static str = "compensation";
+    /// Notices that wait to be sent (LQ-05).
+    pub const NOTICE: &'static str = "notice";
     /// Prefix of the lanes in which a store-backed bus keeps its messages.
     pub const BUS_PREFIX: &'static str = "bus/";
     /// Prefix of the lanes that hold dead letters.
@@ -50,6 +53,19 @@ impl Lane {
     #[must_use]
     pub fn dead_letters(&self) -> Self {
         Self(Arc::from(format!("{}{}", Self::DEAD_PREFIX, self.0).as_str()))
+    }
+
+    /// The lane whose exhausted set this is; none where it is an ordinary lane.
+    ///
+    /// ```
+    /// use onceward_domain::due::Lane;
+    /// let lane = Lane::new("outbox");
+    /// assert_eq!(lane.dead_letters().living(), Some(lane.clone()));
+    /// assert_eq!(lane.living(), None);
+    /// ```
+    #[must_use]
+    pub fn living(&self) -> Option<Self> {
+        self.0.strip_prefix(Self::DEAD_PREFIX).map(Self::new)
     }
 
     /// The name.
@@ -72,10 +88,15 @@ pub type Member = Arc<str>;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Token(pub i64);
 
+impl Token {
+    /// Stands where no claim was made; no claim has it.
+    pub const NONE: Self = Self(0);
+}
+
 /// A change of due work, carried out with the transaction it belongs to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DueChange {
-    /// Adds a member; where it exists, nothing happens (so that a repeat is harmless).
+    /// Adds a member; where it exists, be it exhausted, nothing happens (so that a repeat is harmless).
     Put {
         /// Where.
         lane: Lane,
@@ -113,6 +134,44 @@ pub enum DueChange {
         /// Who.
         member: Member,
     },
+    /// Tries are used up: moves a held member into its lane's exhausted set, with its counter cleared (LQ-04). Whoever
+    /// decides this writes the notice in the same set of changes ([`crate::notice::work_exhausted`]).
+    Exhaust(Held),
+    /// Makes a part of a held member's body an exhausted member of its own; where that is there already, nothing
+    /// happens. The held member itself is settled by another change of the same set.
+    SetAside {
+        /// The claim that met it.
+        held: Held,
+        /// Who.
+        member: Member,
+        /// Its part of the body.
+        body: Vec<u8>,
+    },
+    /// Moves an exhausted member back into its lane, with fresh tries; else the whole transaction loses its guard.
+    /// Only a person asks for this.
+    Replay {
+        /// The lane it comes back to.
+        lane: Lane,
+        /// Who.
+        member: Member,
+        /// The claim under which it was exhausted: an exhaustion is replayed once.
+        token: Token,
+        /// When it is due.
+        due_at: Timestamp,
+    },
+    /// Moves the due-time of a member that waits; else the whole transaction loses its guard.
+    Reschedule {
+        /// Where.
+        lane: Lane,
+        /// Who.
+        member: Member,
+        /// When.
+        due_at: Timestamp,
+    },
+    /// Nothing of the lane is given out until it is resumed; what is out may be settled.
+    Pause(Lane),
+    /// The lane is given out again.
+    Resume(Lane),
 }
 
 /// Whether a hand-back costs an attempt.
@@ -133,6 +192,19 @@ pub struct Held {
     pub member: Member,
     /// The fencing token of the claim.
     pub token: Token,
+}
+
+impl Held {
+    /// A number that differs from claim to claim, to spread waits by ([`crate::retry::RetryPolicy::jitter`]).
+    #[must_use]
+    pub fn seed(&self) -> u64 {
+        let name = self.member.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+            (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+        });
+        let mut mixed = name ^ self.token.0.cast_unsigned().wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed ^ (mixed >> 29)
+    }
 }
 
 /// In which order a lane gives out its members.
@@ -189,8 +261,35 @@ pub struct Waiting {
     pub attempts: u32,
     /// Whether a lease is running.
     pub leased: bool,
+    /// The last claim; zero where there was none. Of an exhausted member it names the exhaustion.
+    pub token: Token,
     /// What was put in.
     pub body: Vec<u8>,
+}
+
+/// A member as a decision sees it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DueEntry {
+    /// When it is due, or when its lease ends.
+    pub due_at: Timestamp,
+    /// When it was put in.
+    pub created_at: Timestamp,
+    /// How many claims there were.
+    pub attempts: u32,
+    /// The last claim; zero where there was none.
+    pub token: Token,
+    /// Whether that claim still holds it: until it is settled, or somebody else claims it after the lease.
+    pub is_held: bool,
+    /// What was put in.
+    pub body: Vec<u8>,
+}
+
+impl DueEntry {
+    /// Whether this claim still holds it.
+    #[must_use]
+    pub fn is_held_by(&self, token: Token) -> bool {
+        self.is_held && self.token == token
+    }
 }
 
 /// One lane at a glance.
@@ -206,6 +305,18 @@ pub struct LaneStatus {
     pub next_due: Option<Timestamp>,
     /// When the oldest member was put in.
     pub oldest: Option<Timestamp>,
+    /// Whether nothing of it is given out.
+    pub paused: bool,
+    /// When something of it was last given out.
+    pub last_claim: Option<Timestamp>,
+}
+
+impl LaneStatus {
+    /// A lane with nothing in it.
+    #[must_use]
+    pub fn empty(lane: Lane) -> Self {
+        Self { lane, size: 0, leased: 0, next_due: None, oldest: None, paused: false, last_claim: None }
+    }
 }
 
 const ID_BYTES: usize = 16;

@@ -10,7 +10,9 @@ use std::sync::Arc;
 
 use crate::catalogue::{Activity, Bucket, Sku};
 use crate::changes::{Answered, CompensationTask};
-use crate::id::{ActivityId, PaymentId, PurchaseId, RefundId, SkuKey, UserId};
+use crate::due::{DueEntry, Lane, Member};
+use crate::id::{ActivityId, NoticeId, PaymentId, PurchaseId, RefundId, SkuKey, UserId};
+use crate::notice::Notice;
 use crate::payment::{Callback, Payment, Refund};
 use crate::purchase::Purchase;
 use crate::time::Timestamp;
@@ -41,6 +43,10 @@ pub struct Need {
     pub attempts: Vec<PurchaseId>,
     /// Callbacks by provider and event.
     pub callbacks: Vec<(Arc<str>, Arc<str>)>,
+    /// Notices by id.
+    pub notices: Vec<NoticeId>,
+    /// Members of due work.
+    pub due: Vec<(Lane, Member)>,
 }
 
 /// The rows that are there.
@@ -68,6 +74,10 @@ pub struct Facts {
     pub refunds: BTreeMap<RefundId, Refund>,
     /// Callbacks by provider and event.
     pub callbacks: BTreeMap<(Arc<str>, Arc<str>), Callback>,
+    /// Notices.
+    pub notices: BTreeMap<NoticeId, Notice>,
+    /// Members of due work.
+    pub due: BTreeMap<(Lane, Member), DueEntry>,
 }
 
 impl Facts {
@@ -86,6 +96,8 @@ impl Facts {
             payments: BTreeMap::new(),
             refunds: BTreeMap::new(),
             callbacks: BTreeMap::new(),
+            notices: BTreeMap::new(),
+            due: BTreeMap::new(),
         }
     }
 

@@ -313,6 +313,22 @@ made_id!(
     /// Public id of a refund; also its idempotency key at the provider.
     RefundId
 );
+made_id!(
+    /// Public id of a notice; receivers know a repeat by it.
+    NoticeId
+);
+
+impl NoticeId {
+    /// The id that follows from what the notice is about: equal texts give equal ids, so a notice is made once.
+    #[must_use]
+    pub fn from_digest(digest: [u8; 32]) -> Self {
+        let mut bytes = [0_u8; 16];
+        bytes.copy_from_slice(&digest[..16]);
+        bytes[KIND_BYTE] = VERSION_8 | (bytes[KIND_BYTE] & 0x0f);
+        bytes[VARIANT_BYTE] = 0x80 | (bytes[VARIANT_BYTE] & 0x3f);
+        Self(Uuid::from_bytes(bytes))
+    }
+}
 
 /// Id of an off-session charge, and its idempotency key at the provider (GS-04).
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -9,13 +9,17 @@ use onceward_domain::derive::KeyRing;
 use onceward_domain::ports::admission::Admission;
 use onceward_domain::ports::bus::Bus;
 use onceward_domain::ports::clock::Ids;
+use onceward_domain::ports::due_queue::DueQueue;
+use onceward_domain::ports::notifier::Notifier;
 use onceward_domain::ports::provider::Provider;
 use onceward_domain::ports::store::Store;
+use onceward_domain::retry::RetryPolicy;
 use onceward_domain::time::Millis;
 
 use crate::runtime::Signals;
 use crate::store_admission::StoreAdmission;
 use crate::store_bus::StoreBus;
+use crate::store_queue::StoreQueue;
 
 /// What the engine needs from outside.
 #[derive(Clone)]
@@ -26,19 +30,31 @@ pub struct Ports {
     pub admission: Arc<dyn Admission>,
     /// The transport.
     pub bus: Arc<dyn Bus>,
+    /// The due-work queue.
+    pub queue: Arc<dyn DueQueue>,
     /// Names for batches.
     pub ids: Arc<dyn Ids>,
+    /// Who tells people; without one, notices wait.
+    pub notifier: Option<Arc<dyn Notifier>>,
     /// Payment providers, each with a name of its own.
     pub providers: Vec<Arc<dyn Provider>>,
 }
 
 impl Ports {
-    /// Gate and transport kept in the store itself: the embedded default, and PostgreSQL alone (EM-05).
+    /// Gate, queue and transport kept in the store itself: the embedded default, and PostgreSQL alone (EM-05).
     #[must_use]
     pub fn store_backed(store: Arc<dyn Store>, ids: Arc<dyn Ids>) -> Self {
         let admission = Arc::new(StoreAdmission::new(store.clone(), ids.clone()));
         let bus = Arc::new(StoreBus::new(store.clone(), ids.clone()));
-        Self { store, admission, bus, ids, providers: Vec::new() }
+        let queue = Arc::new(StoreQueue::new(store.clone()));
+        Self { store, admission, bus, queue, ids, notifier: None, providers: Vec::new() }
+    }
+
+    /// The same with this notifier.
+    #[must_use]
+    pub fn with_notifier(mut self, notifier: Arc<dyn Notifier>) -> Self {
+        self.notifier = Some(notifier);
+        self
     }
 
     /// The same with these payment providers.
@@ -88,6 +104,19 @@ impl Default for Settings {
     }
 }
 
+impl Settings {
+    /// The row of waits of the engine's own work, and after how many tries it is set aside.
+    #[must_use]
+    pub fn retry(&self) -> RetryPolicy {
+        RetryPolicy {
+            first: self.back_off_base,
+            cap: Some(self.back_off_cap),
+            jitter: 0,
+            attempts: Some(self.attempts_limit),
+        }
+    }
+}
+
 pub(crate) struct Inner {
     pub(crate) ports: Ports,
     pub(crate) keys: KeyRing,
@@ -124,6 +153,18 @@ impl Engine {
     #[must_use]
     pub fn bus(&self) -> &dyn Bus {
         &*self.inner.ports.bus
+    }
+
+    /// The due-work queue.
+    #[must_use]
+    pub fn queue(&self) -> &dyn DueQueue {
+        &*self.inner.ports.queue
+    }
+
+    /// Who tells people, where anybody does.
+    #[must_use]
+    pub fn notifier(&self) -> Option<&dyn Notifier> {
+        self.inner.ports.notifier.as_deref()
     }
 
     /// Names for batches.

@@ -2,7 +2,7 @@
 //!
 //! `execute` hands a decision to the store, which loads, decides and applies in one transaction; a lost guard is
 //! decided again on fresh rows, at most [`CONFLICT_TRIES`] times. Invariants: events leave the decision as one outbox
-//! entry of the same transaction; an unknown outcome is handed to the caller, who reads back by id — it is never
+//! entry of the same transaction, and its notices with the due work that sends them; an unknown outcome is handed to the caller, who reads back by id — it is never
 //! retried here. Deliberately absent: waiting. Back-off belongs to whoever claimed the work.
 
 use std::sync::{Arc, Mutex, PoisonError};
@@ -53,7 +53,8 @@ where
         name,
         need,
         decide: Arc::new(move |facts| {
-            let (changes, outcome) = decide(facts)?;
+            let (mut changes, outcome) = decide(facts)?;
+            announce(facts, &mut changes);
             *filled.lock().unwrap_or_else(PoisonError::into_inner) = Some(outcome);
             Ok(changes)
         }),
@@ -101,6 +102,17 @@ pub async fn settle(store: &dyn Store, name: &'static str, endings: Vec<Ending>)
         ended += Box::pin(settle(store, name, vec![ending])).await?;
     }
     Ok(ended)
+}
+
+/// Has every new notice sent: a notice and the due work that sends it are one transaction (LQ-05).
+fn announce(facts: &Facts, changes: &mut ChangeSet) {
+    let puts = changes.new_notices.iter().map(|notice| DueChange::Put {
+        lane: Lane::new(Lane::NOTICE),
+        member: Arc::from(notice.id.to_string()),
+        due_at: facts.now,
+        body: notice.id.0.as_bytes().to_vec(),
+    });
+    changes.due.extend(puts);
 }
 
 /// Turns the decision's events into one outbox entry of the same transaction (FS-11).

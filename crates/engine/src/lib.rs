@@ -20,6 +20,7 @@ pub mod operations;
 pub mod runtime;
 pub mod store_admission;
 pub mod store_bus;
+pub mod store_queue;
 pub mod wire;
 pub mod workers;
 

@@ -15,6 +15,7 @@ use onceward_domain::error::{Class, Code, Error};
 use onceward_domain::facts::{Facts, Need};
 use onceward_domain::id::{PurchaseId, RequestId, UserId};
 use onceward_domain::machine::reservation::Reservation;
+use onceward_domain::notice::Notice;
 use onceward_domain::payment::Case;
 use onceward_domain::ports::Answer;
 use onceward_domain::ports::admission::{Reserve, ReserveAnswer};
@@ -113,6 +114,10 @@ impl Store for Lossy {
 
     fn list_cases(&self, page: PageRequest) -> Answer<'_, Vec<(i64, Case)>> {
         self.inner.list_cases(page)
+    }
+
+    fn list_notices(&self, page: PageRequest) -> Answer<'_, Vec<(i64, Notice)>> {
+        self.inner.list_notices(page)
     }
 
     fn transitions(&self, purchase: PurchaseId) -> Answer<'_, Vec<Transition>> {

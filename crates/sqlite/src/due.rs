@@ -4,8 +4,9 @@
 //! member, and one that holds it no longer refuses the whole set. A strict lane gives out nothing behind its head.
 //! Read next: `queries/due/`.
 
-use onceward_domain::due::{Charge, ClaimRequest, Claimed, DueChange, Held, Lane, Sequence, Token};
+use onceward_domain::due::{Charge, ClaimRequest, Claimed, DueChange, DueEntry, Held, Lane, Sequence, Token};
 use onceward_domain::error::Error;
+use onceward_domain::facts::{Facts, Need};
 use onceward_domain::time::Timestamp;
 use rusqlite::{Connection, Params, Row, params};
 
@@ -19,8 +20,8 @@ use crate::rows::get;
 pub(crate) const WAITING: i64 = 0;
 /// A member under a lease.
 pub(crate) const LEASED: i64 = 1;
-/// The token before the first claim. The counter begins at 1.
-const NO_TOKEN: i64 = 0;
+/// The attempts of a member that is new, or that begins anew.
+const FRESH: i64 = 0;
 /// The counter behind the tokens.
 const TOKEN_COUNTER: &str = "token";
 
@@ -32,6 +33,9 @@ pub(crate) fn claim(
     now: Timestamp,
 ) -> Result<Vec<Claimed>, Error> {
     let Some(lane) = refs.word_ref(conn, request.lane.as_str())? else { return Ok(Vec::new()) };
+    if is_paused(conn, lane)? {
+        return Ok(Vec::new());
+    }
     let doing = "finding due members";
     let mut found = match request.sequence {
         Sequence::ByDue => {
@@ -49,6 +53,7 @@ pub(crate) fn claim(
     let last = last_token(conn, ready)?;
     let first_token = last + 1 - i64::try_from(ready).unwrap_or(i64::MAX);
     let lease_until = now.plus(request.lease);
+    execute(conn, queries::LANE_CLAIMED, params![lane, false, now.0], "noting a claim")?;
     let mut statement = conn.prepare_cached(queries::DUE_LEASE).map_err(failed("leasing due members"))?;
     let mut claimed = Vec::with_capacity(ready);
     for (token, candidate) in (first_token..).zip(found) {
@@ -98,6 +103,33 @@ fn last_token(conn: &Connection, count: usize) -> Result<i64, Error> {
     last.ok_or_else(|| defect("the counter of the fencing tokens is not there"))
 }
 
+/// Whether nothing of a lane is given out.
+pub(crate) fn is_paused(conn: &Connection, lane: i64) -> Result<bool, Error> {
+    let found =
+        first(conn, queries::LANE_IS_PAUSED, [lane], "reading whether a lane is paused", |row| get(row, 0))?;
+    Ok(found.unwrap_or(false))
+}
+
+/// Loads the members that a need names.
+pub(crate) fn load(conn: &Connection, refs: &mut Refs, need: &Need, facts: &mut Facts) -> Result<(), Error> {
+    for key in &need.due {
+        let (lane, member) = key;
+        let Some(lane) = refs.word_ref(conn, lane.as_str())? else { continue };
+        let found = first(conn, queries::DUE_ENTRY, params![lane, member], "loading due work", |row| {
+            Ok(DueEntry {
+                due_at: Timestamp(get(row, 0)?),
+                created_at: Timestamp(get(row, 1)?),
+                attempts: get(row, 2)?,
+                token: Token(get(row, 3)?),
+                is_held: get::<i64>(row, 4)? == LEASED,
+                body: get(row, 5)?,
+            })
+        })?;
+        facts.due.extend(found.map(|entry| (key.clone(), entry)));
+    }
+    Ok(())
+}
+
 /// Carries out the changes of due work of one decision.
 pub(crate) fn change(
     conn: &Connection,
@@ -105,44 +137,135 @@ pub(crate) fn change(
     changes: &[DueChange],
     now: Timestamp,
 ) -> Result<(), Error> {
-    for change in changes {
+    let mut desk = Desk { conn, refs, now };
+    changes.iter().try_for_each(|change| desk.carry_out(change))
+}
+
+/// What the changes of one decision are carried out with.
+struct Desk<'a> {
+    conn: &'a Connection,
+    refs: &'a mut Refs,
+    now: Timestamp,
+}
+
+impl Desk<'_> {
+    fn carry_out(&mut self, change: &DueChange) -> Result<(), Error> {
         match change {
-            DueChange::Put { lane, member, due_at, body } => {
-                let lane = refs.word_ref_or_new(conn, lane.as_str())?;
-                let parameters = params![lane, member, due_at.0, now.0, 0, NO_TOKEN, WAITING, body];
-                execute(conn, queries::DUE_PUT, parameters, "putting due work")?;
-            }
-            DueChange::Complete(held) => {
-                let lane = held_lane(conn, refs, held)?;
-                let parameters = params![lane, held.member, held.token.0, LEASED];
-                let hit = execute(conn, queries::DUE_COMPLETE, parameters, "completing due work")?;
-                check(conn, held, lane, hit)?;
-            }
+            DueChange::Put { lane, member, due_at, body } => self.put(lane, member, *due_at, body),
+            DueChange::Remove { lane, member } => self.remove(lane, member),
+            DueChange::Pause(lane) => self.set_paused(lane, true),
+            DueChange::Resume(lane) => self.set_paused(lane, false),
+            DueChange::Complete(held) => self.complete(held),
             DueChange::Retry { held, due_at, body, charge } => {
-                let lane = held_lane(conn, refs, held)?;
-                let refund = match charge {
-                    Charge::Keep => 0,
-                    Charge::Refund => 1,
-                };
-                let parameters =
-                    params![due_at.0, WAITING, refund, body, lane, held.member, held.token.0, LEASED];
-                let hit = execute(conn, queries::DUE_RETRY, parameters, "giving due work back")?;
-                check(conn, held, lane, hit)?;
+                self.retry(held, *due_at, body.as_deref(), *charge)
             }
-            DueChange::Extend { held, lease_until } => {
-                let lane = held_lane(conn, refs, held)?;
-                let parameters = params![lease_until.0, lane, held.member, held.token.0, LEASED];
-                let hit = execute(conn, queries::DUE_EXTEND, parameters, "lengthening a lease")?;
-                check(conn, held, lane, hit)?;
-            }
-            DueChange::Remove { lane, member } => {
-                if let Some(lane) = refs.word_ref(conn, lane.as_str())? {
-                    execute(conn, queries::DUE_REMOVE, params![lane, member], "removing due work")?;
-                }
-            }
+            DueChange::Extend { held, lease_until } => self.extend(held, *lease_until),
+            DueChange::Exhaust(held) => self.exhaust(held),
+            DueChange::SetAside { held, member, body } => self.set_aside(held, member, body),
+            DueChange::Replay { lane, member, token, due_at } => self.replay(lane, member, *token, *due_at),
+            DueChange::Reschedule { lane, member, due_at } => self.reschedule(lane, member, *due_at),
         }
     }
-    Ok(())
+
+    fn run(&self, sql: &str, parameters: impl Params, doing: &str) -> Result<usize, Error> {
+        execute(self.conn, sql, parameters, doing)
+    }
+
+    fn dead(&mut self, lane: &Lane) -> Result<i64, Error> {
+        self.refs.word_ref_or_new(self.conn, lane.dead_letters().as_str())
+    }
+
+    fn put(&mut self, lane: &Lane, member: &str, due_at: Timestamp, body: &[u8]) -> Result<(), Error> {
+        let dead = self.refs.word_ref(self.conn, lane.dead_letters().as_str())?;
+        let lane = self.refs.word_ref_or_new(self.conn, lane.as_str())?;
+        let (token, now) = (Token::NONE.0, self.now.0);
+        let parameters = params![lane, member, due_at.0, now, FRESH, token, WAITING, body, dead];
+        self.run(queries::DUE_PUT, parameters, "putting due work").map(|_| ())
+    }
+
+    fn remove(&mut self, lane: &Lane, member: &str) -> Result<(), Error> {
+        let Some(lane) = self.refs.word_ref(self.conn, lane.as_str())? else { return Ok(()) };
+        self.run(queries::DUE_REMOVE, params![lane, member], "removing due work").map(|_| ())
+    }
+
+    fn set_paused(&mut self, lane: &Lane, paused: bool) -> Result<(), Error> {
+        let lane = self.refs.word_ref_or_new(self.conn, lane.as_str())?;
+        self.run(queries::LANE_SET_PAUSED, params![lane, paused], "pausing or resuming a lane").map(|_| ())
+    }
+
+    fn complete(&mut self, held: &Held) -> Result<(), Error> {
+        let lane = held_lane(self.conn, self.refs, held)?;
+        let parameters = params![lane, held.member, held.token.0, LEASED];
+        let hit = self.run(queries::DUE_COMPLETE, parameters, "completing due work")?;
+        check(self.conn, held, lane, hit)
+    }
+
+    fn retry(
+        &mut self,
+        held: &Held,
+        due_at: Timestamp,
+        body: Option<&[u8]>,
+        charge: Charge,
+    ) -> Result<(), Error> {
+        let lane = held_lane(self.conn, self.refs, held)?;
+        let refund = match charge {
+            Charge::Keep => 0,
+            Charge::Refund => 1,
+        };
+        let parameters = params![due_at.0, WAITING, refund, body, lane, held.member, held.token.0, LEASED];
+        let hit = self.run(queries::DUE_RETRY, parameters, "giving due work back")?;
+        check(self.conn, held, lane, hit)
+    }
+
+    fn extend(&mut self, held: &Held, lease_until: Timestamp) -> Result<(), Error> {
+        let lane = held_lane(self.conn, self.refs, held)?;
+        let parameters = params![lease_until.0, lane, held.member, held.token.0, LEASED];
+        let hit = self.run(queries::DUE_EXTEND, parameters, "lengthening a lease")?;
+        check(self.conn, held, lane, hit)
+    }
+
+    fn exhaust(&mut self, held: &Held) -> Result<(), Error> {
+        let lane = held_lane(self.conn, self.refs, held)?;
+        let dead = self.dead(&held.lane)?;
+        let (now, token) = (self.now.0, held.token.0);
+        let parameters = params![dead, now, FRESH, WAITING, lane, held.member, token, LEASED];
+        let hit = self.run(queries::DUE_EXHAUST, parameters, "exhausting due work")?;
+        check(self.conn, held, lane, hit)
+    }
+
+    fn set_aside(&mut self, held: &Held, part: &str, body: &[u8]) -> Result<(), Error> {
+        let lane = held_lane(self.conn, self.refs, held)?;
+        let dead = self.dead(&held.lane)?;
+        let parameters = params![dead, part, self.now.0, FRESH, held.token.0, WAITING, body];
+        self.run(queries::DUE_SET_ASIDE, parameters, "setting due work aside")?;
+        let doing = "checking a claim";
+        let is_held = first(self.conn, queries::DUE_PEEK, params![lane, held.member], doing, |row| {
+            Ok(get::<i64>(row, 1)? == held.token.0 && get::<i64>(row, 2)? == LEASED)
+        })?;
+        check(self.conn, held, lane, usize::from(is_held == Some(true)))
+    }
+
+    fn replay(&mut self, lane: &Lane, member: &str, token: Token, due_at: Timestamp) -> Result<(), Error> {
+        let dead = self.dead(lane)?;
+        let back = self.refs.word_ref_or_new(self.conn, lane.as_str())?;
+        let parameters = params![back, due_at.0, FRESH, dead, member, token.0];
+        let hit = self.run(queries::DUE_REPLAY, parameters, "replaying exhausted work")?;
+        waits(hit, lane, member)
+    }
+
+    fn reschedule(&mut self, lane: &Lane, member: &str, due_at: Timestamp) -> Result<(), Error> {
+        let there = self.refs.word_ref(self.conn, lane.as_str())?;
+        let parameters = params![due_at.0, there, member, WAITING];
+        let hit = self.run(queries::DUE_RESCHEDULE, parameters, "rescheduling due work")?;
+        waits(hit, lane, member)
+    }
+}
+
+fn waits(hit: usize, lane: &Lane, member: &str) -> Result<(), Error> {
+    if hit == 1 {
+        return Ok(());
+    }
+    Err(guard_lost(format!("{member} in {lane} does not wait as it was decided on")))
 }
 
 fn execute(conn: &Connection, sql: &str, parameters: impl Params, doing: &str) -> Result<usize, Error> {

@@ -22,6 +22,7 @@ mod list;
 mod load;
 mod migrate;
 mod money;
+mod notice;
 mod open;
 mod queries;
 mod readers;

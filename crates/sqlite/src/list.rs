@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use onceward_domain::changes::Transition;
-use onceward_domain::due::{Lane, LaneStatus, Waiting, unpack_ids};
+use onceward_domain::due::{Lane, LaneStatus, Token, Waiting, unpack_ids};
 use onceward_domain::error::Error;
 use onceward_domain::id::PurchaseId;
 use onceward_domain::machine::Machine;
@@ -14,7 +14,7 @@ use onceward_domain::purchase::Purchase;
 use onceward_domain::time::Timestamp;
 use rusqlite::{Connection, Row, params};
 
-use crate::due::{LEASED, WAITING};
+use crate::due::{LEASED, WAITING, is_paused};
 use crate::failure::failed;
 use crate::load::{every, first};
 use crate::queries;
@@ -70,9 +70,12 @@ pub(crate) fn transitions(
     })
 }
 
-/// Earliest due-time, or end of a lease, of a lane.
+/// Earliest due-time, or end of a lease, of a lane; none of a paused one.
 pub(crate) fn next_due(conn: &Connection, refs: &mut Refs, lane: &Lane) -> Result<Option<Timestamp>, Error> {
     let Some(lane) = refs.word_ref(conn, lane.as_str())? else { return Ok(None) };
+    if is_paused(conn, lane)? {
+        return Ok(None);
+    }
     let found = first(conn, queries::DUE_NEXT, [lane], "finding the next due-time", |row| get(row, 0))?;
     Ok(found.flatten().map(Timestamp))
 }
@@ -128,22 +131,34 @@ fn waiting(row: &Row<'_>, lane: &Lane, now: Timestamp) -> Result<Waiting, Error>
         created_at: Timestamp(get(row, 3)?),
         attempts: get(row, 4)?,
         leased: get::<i64>(row, 6)? == LEASED && due_at > now,
+        token: Token(get(row, 7)?),
         body: get(row, 5)?,
     })
 }
 
-/// Every lane that has members, by name.
+/// Every lane that has members or is paused, by name.
 pub(crate) fn lanes(conn: &Connection, refs: &mut Refs, now: Timestamp) -> Result<Vec<LaneStatus>, Error> {
     let doing = "counting due work";
     let mut lanes = every(conn, queries::DUE_LANES, params![WAITING, now.0], doing, |row| {
         Ok(LaneStatus {
-            lane: Lane::new(&refs.word(conn, get(row, 0)?)?),
             size: count(row, 1)?,
             leased: count(row, 2)?,
             next_due: get::<Option<i64>>(row, 3)?.map(Timestamp),
             oldest: get::<Option<i64>>(row, 4)?.map(Timestamp),
+            ..LaneStatus::empty(Lane::new(&refs.word(conn, get(row, 0)?)?))
         })
     })?;
+    let known = every(conn, queries::LANE_ALL, [], doing, |row| {
+        let lane = Lane::new(&refs.word(conn, get(row, 0)?)?);
+        Ok((lane, get::<bool>(row, 1)?, get::<Option<i64>>(row, 2)?.map(Timestamp)))
+    })?;
+    for (lane, paused, last_claim) in known {
+        match lanes.iter_mut().find(|status| status.lane == lane) {
+            Some(status) => (status.paused, status.last_claim) = (paused, last_claim),
+            None if paused => lanes.push(LaneStatus { paused, last_claim, ..LaneStatus::empty(lane) }),
+            None => {}
+        }
+    }
     lanes.sort_by(|left, right| left.lane.cmp(&right.lane));
     Ok(lanes)
 }

@@ -15,10 +15,10 @@ use onceward_domain::time::{Millis, Timestamp};
 use rusqlite::{Connection, Row};
 
 use crate::failure::failed;
-use crate::money;
 use crate::queries;
 use crate::refs::Refs;
 use crate::rows::{self, get, listed, purchase, purchase_id, state};
+use crate::{due, money, notice};
 
 /// Loads everything that a need names.
 pub(crate) fn load(conn: &Connection, refs: &mut Refs, need: &Need, now: Timestamp) -> Result<Facts, Error> {
@@ -55,6 +55,8 @@ pub(crate) fn load(conn: &Connection, refs: &mut Refs, need: &Need, now: Timesta
         }
     }
     money::load(conn, need, &mut facts)?;
+    notice::load(conn, need, &mut facts)?;
+    due::load(conn, refs, need, &mut facts)?;
     Ok(facts)
 }
 

@@ -36,7 +36,8 @@ macro_rules! migrations {
 }
 
 /// Every migration; the position, from 1, is the version it leads to.
-pub(crate) const MIGRATIONS: &[Migration] = migrations!["0001_tables", "0002_views", "0003_money",];
+pub(crate) const MIGRATIONS: &[Migration] =
+    migrations!["0001_tables", "0002_views", "0003_money", "0004_queue",];
 
 /// Brings a file to the newest version, and says where the copy of the old one is, if there was an old one.
 pub(crate) fn migrate(

@@ -32,6 +32,8 @@ queries! {
     DUE_CLAIM_BY_ARRIVAL = "due/claim_by_arrival";
     DUE_CLAIM_BY_TIME = "due/claim_by_time";
     DUE_COMPLETE = "due/complete";
+    DUE_ENTRY = "due/entry";
+    DUE_EXHAUST = "due/exhaust";
     DUE_EXTEND = "due/extend";
     DUE_HOLDING = "due/holding";
     DUE_LANES = "due/lanes";
@@ -42,7 +44,19 @@ queries! {
     DUE_PEEK = "due/peek";
     DUE_PUT = "due/put";
     DUE_REMOVE = "due/remove";
+    DUE_REPLAY = "due/replay";
+    DUE_RESCHEDULE = "due/reschedule";
     DUE_RETRY = "due/retry";
+    DUE_SET_ASIDE = "due/set_aside";
+    LANE_ALL = "lane/all";
+    LANE_CLAIMED = "lane/claimed";
+    LANE_IS_PAUSED = "lane/is_paused";
+    LANE_SET_PAUSED = "lane/set_paused";
+    NOTICE_BY_ID = "notice/by_id";
+    NOTICE_INSERT = "notice/insert";
+    NOTICE_LIST = "notice/list";
+    NOTICE_MOVE = "notice/move";
+    NOTICE_PEEK = "notice/peek";
     OPEN_CASE_INSERT = "open_case/insert";
     OPEN_CASE_LIST = "open_case/list";
     ORDER_LINE_ANY = "order_line/any";
@@ -180,6 +194,8 @@ mod tests {
             (DUE_CLAIM_BY_ARRIVAL, "SEARCH due USING INDEX due_by_arrival (lane=?)"),
             (DUE_NEXT, "SEARCH due USING COVERING INDEX due_by_time (lane=?)"),
             (DUE_COMPLETE, "SEARCH due USING INDEX sqlite_autoindex_due_1 (lane=? AND member=?)"),
+            (DUE_ENTRY, "SEARCH due USING INDEX sqlite_autoindex_due_1 (lane=? AND member=?)"),
+            (LANE_IS_PAUSED, "SEARCH lane USING INTEGER PRIMARY KEY (rowid=?)"),
             (TRANSITION_OF_PURCHASE, "SEARCH t USING INDEX transition_by_purchase (purchase=?)"),
         ] {
             assert_eq!(plan(&conn, sql), expected);

@@ -9,6 +9,7 @@ use onceward_domain::changes::Transition;
 use onceward_domain::due::{ClaimRequest, Claimed, Lane, LaneStatus, Waiting};
 use onceward_domain::facts::{Facts, Need};
 use onceward_domain::id::PurchaseId;
+use onceward_domain::notice::Notice;
 use onceward_domain::payment::Case;
 use onceward_domain::ports::Answer;
 use onceward_domain::ports::store::{OrderFilter, PageRequest, Store, Work};
@@ -18,7 +19,7 @@ use onceward_domain::time::Timestamp;
 
 use crate::failure::failed;
 use crate::open::SqliteStore;
-use crate::{list, load, money, queries, tally};
+use crate::{list, load, money, notice, queries, tally};
 
 impl Store for SqliteStore {
     fn transact(&self, work: Work) -> Answer<'_, ()> {
@@ -67,6 +68,10 @@ impl Store for SqliteStore {
 
     fn list_cases(&self, page: PageRequest) -> Answer<'_, Vec<(i64, Case)>> {
         Box::pin(self.readers.ask(move |reader| money::cases(&reader.conn, page)))
+    }
+
+    fn list_notices(&self, page: PageRequest) -> Answer<'_, Vec<(i64, Notice)>> {
+        Box::pin(self.readers.ask(move |reader| notice::list(&reader.conn, page)))
     }
 
     fn transitions(&self, purchase: PurchaseId) -> Answer<'_, Vec<Transition>> {

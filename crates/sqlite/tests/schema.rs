@@ -9,7 +9,7 @@ use std::sync::Arc;
 use onceward_domain::catalogue::LatePayment;
 use onceward_domain::due::Lane;
 use onceward_domain::machine::Machine;
-use onceward_domain::machine::{admission, compensation, order, payment, refund, reservation};
+use onceward_domain::machine::{admission, compensation, notice, order, payment, refund, reservation};
 use onceward_domain::payment::{CaseKind, RefundCause};
 use onceward_domain::ports::clock::Clock;
 use onceward_domain::purchase::{InboxResult, Reason};
@@ -72,6 +72,7 @@ fn checks_allow_exactly_the_codes_of_the_machines() {
         ("payment", "status", payment::Payment::STATES.len()),
         ("refund", "status", refund::Refund::STATES.len()),
         ("refund", "cause", RefundCause::ALL.len()),
+        ("notice", "status", notice::Notice::STATES.len()),
         ("open_case", "kind", CaseKind::ALL.len()),
         ("activity", "late_payment", LatePayment::ALL.len()),
     ] {

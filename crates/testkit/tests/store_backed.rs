@@ -4,9 +4,12 @@ use std::sync::Arc;
 
 use onceward::store_admission::StoreAdmission;
 use onceward::store_bus::StoreBus;
+use onceward::store_queue::StoreQueue;
+use onceward_domain::notice::Notice;
 use onceward_domain::ports::admission::Admission;
-use onceward_domain::ports::store::Store;
-use onceward_testkit::conformance::{admission, bus};
+use onceward_domain::ports::store::{PageRequest, Store};
+use onceward_testkit::block_on::block_on;
+use onceward_testkit::conformance::{admission, bus, due_queue};
 use onceward_testkit::ids::CountingIds;
 use onceward_testkit::model::{Defect, ModelStore};
 
@@ -26,6 +29,33 @@ fn em_05_the_store_backed_gate_passes_the_suite() {
         let gate: Arc<dyn Admission> = Arc::new(gate);
         (store, gate)
     });
+}
+
+/// A queue over this store, with the store's notices.
+fn queue_over(store: ModelStore) -> due_queue::UnderTest {
+    let store: Arc<dyn Store> = Arc::new(store);
+    let queue = Arc::new(StoreQueue::new(store.clone()));
+    due_queue::UnderTest { queue, notices: Box::new(move || notices_of(&*store)) }
+}
+
+fn notices_of(store: &dyn Store) -> Vec<Notice> {
+    let page = PageRequest { limit: 10_000, before: None };
+    let mut found = block_on(store.list_notices(page)).expect("the store answers");
+    found.reverse();
+    found.into_iter().map(|(_, notice)| notice).collect()
+}
+
+#[test]
+fn em_05_the_store_backed_queue_passes_the_suite() {
+    due_queue::run_all(&|clock| queue_over(ModelStore::new(clock)));
+}
+
+#[test]
+fn pr_03_the_queues_suite_notices_a_store_without_fencing() {
+    let noticed = std::panic::catch_unwind(|| {
+        due_queue::run_all(&|clock| queue_over(ModelStore::with_defect(clock, Defect::RepeatTokens)));
+    });
+    assert!(noticed.is_err(), "the queue's suite is blind");
 }
 
 #[test]

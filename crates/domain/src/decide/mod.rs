@@ -11,8 +11,10 @@ pub mod compensate;
 pub mod create_order;
 pub mod deadline;
 pub mod direct_order;
+pub mod notify;
 pub mod pay;
 pub mod project;
+pub mod queue;
 pub mod refund;
 pub mod reserve;
 

@@ -7,6 +7,7 @@
 
 pub mod admission;
 pub mod compensation;
+pub mod notice;
 pub mod order;
 pub mod outbox;
 pub mod payment;
@@ -162,6 +163,7 @@ pub fn all() -> Vec<MachineView> {
         view::<refund::Refund>(),
         view::<compensation::Compensation>(),
         view::<outbox::Outbox>(),
+        view::<notice::Notice>(),
     ]
 }
 

@@ -12,6 +12,8 @@ use crate::error::Error;
 pub mod admission;
 pub mod bus;
 pub mod clock;
+pub mod due_queue;
+pub mod notifier;
 pub mod provider;
 pub mod sandbox;
 pub mod store;

@@ -14,6 +14,7 @@ use crate::error::Error;
 use crate::facts::{Facts, Need};
 use crate::id::{ActivityId, PurchaseId, UserId};
 use crate::machine::order::Order as OrderStatus;
+use crate::notice::Notice;
 use crate::payment::Case;
 use crate::ports::Answer;
 use crate::purchase::Purchase;
@@ -69,10 +70,10 @@ pub trait Store: Send + Sync {
     /// Reads the rows of a need without locking them.
     fn view(&self, need: Need) -> Answer<'_, Facts>;
 
-    /// Claims due members of a lane under a lease (LQ-01, LQ-02).
+    /// Claims due members of a lane under a lease (LQ-01, LQ-02); of a paused lane, none (LQ-06).
     fn claim_due(&self, request: ClaimRequest) -> Answer<'_, Vec<Claimed>>;
 
-    /// Earliest due-time, or lease end, of a lane.
+    /// Earliest due-time, or lease end, of a lane; of a paused lane, none.
     fn next_due(&self, lane: Lane) -> Answer<'_, Option<Timestamp>>;
 
     /// The member of a lane whose packed body holds this purchase, if there is one.
@@ -81,7 +82,7 @@ pub trait Store: Send + Sync {
     /// Members of a lane, oldest first; `after` is the last member of the page before.
     fn list_due(&self, lane: Lane, limit: u32, after: Option<Arc<str>>) -> Answer<'_, Vec<Waiting>>;
 
-    /// Every lane that has members.
+    /// Every lane that has members or is paused.
     fn lanes(&self) -> Answer<'_, Vec<LaneStatus>>;
 
     /// Orders, newest first.
@@ -89,6 +90,9 @@ pub trait Store: Send + Sync {
 
     /// Cases for people with their handles, newest first.
     fn list_cases(&self, page: PageRequest) -> Answer<'_, Vec<(i64, Case)>>;
+
+    /// Notices with their handles, newest first.
+    fn list_notices(&self, page: PageRequest) -> Answer<'_, Vec<(i64, Notice)>>;
 
     /// What happened to a purchase after it was created, oldest first.
     fn transitions(&self, purchase: PurchaseId) -> Answer<'_, Vec<Transition>>;

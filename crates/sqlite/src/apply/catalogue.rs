@@ -153,7 +153,7 @@ pub(super) fn peek(conn: &Connection, sql: &str, key: i64) -> Result<Option<i64>
 }
 
 /// What an operator reads when a revision was another one.
-pub(super) fn revision_lost(
+pub(crate) fn revision_lost(
     what: &str,
     key: &dyn std::fmt::Display,
     decided_on: i64,

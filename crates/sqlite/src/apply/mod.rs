@@ -18,12 +18,14 @@ use onceward_domain::id::PurchaseId;
 use onceward_domain::time::Timestamp;
 use rusqlite::Connection;
 
-use crate::due;
+pub(crate) use catalogue::revision_lost;
+
 use crate::failure::defect;
 use crate::load::first;
 use crate::queries;
 use crate::refs::Refs;
 use crate::rows::get;
+use crate::{due, notice};
 
 /// Writes a set of changes inside the caller's transaction.
 pub(crate) fn apply(
@@ -54,6 +56,7 @@ pub(crate) fn apply(
     history::add_transitions(conn, refs, &changes.transitions, &mut handles)?;
     history::quarantine(conn, &changes.quarantined)?;
     history::keep_answers(conn, &changes.answers)?;
+    notice::write(conn, changes)?;
     due::change(conn, refs, &changes.due, now)
 }
 

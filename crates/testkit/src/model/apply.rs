@@ -80,6 +80,7 @@ impl Rows {
             }
             self.answers.put(answer.key.clone(), answer);
         }
+        self.apply_notices(changes.new_notices, changes.notices, defect)?;
         for change in changes.due {
             self.change_due(change, now, defect)?;
         }

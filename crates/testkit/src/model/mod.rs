@@ -15,6 +15,7 @@ use onceward_domain::due::{ClaimRequest, Claimed, Lane, LaneStatus, Waiting};
 use onceward_domain::error::Error;
 use onceward_domain::facts::{Facts, Need};
 use onceward_domain::id::PurchaseId;
+use onceward_domain::notice::Notice;
 use onceward_domain::payment::Case;
 use onceward_domain::ports::Answer;
 use onceward_domain::ports::clock::Clock;
@@ -30,6 +31,7 @@ pub(crate) mod rows;
 mod apply;
 mod due;
 mod money;
+mod notices;
 mod purchases;
 mod read;
 mod table;
@@ -44,6 +46,8 @@ pub enum Defect {
     IgnoreRevisions,
     /// Due work is settled whatever token its holder shows.
     IgnoreTokens,
+    /// Every claim of a member gets the same token.
+    RepeatTokens,
 }
 
 /// An in-memory store of record.
@@ -106,7 +110,7 @@ impl Store for ModelStore {
     fn claim_due(&self, request: ClaimRequest) -> Answer<'_, Vec<Claimed>> {
         Box::pin(async move {
             let mut rows = self.rows();
-            let claimed = rows.claim(&request, self.clock.now());
+            let claimed = rows.claim(&request, self.clock.now(), self.defect);
             rows.commit();
             Ok(claimed)
         })
@@ -134,6 +138,10 @@ impl Store for ModelStore {
 
     fn list_cases(&self, page: PageRequest) -> Answer<'_, Vec<(i64, Case)>> {
         Box::pin(async move { Ok(self.rows().list_cases(page)) })
+    }
+
+    fn list_notices(&self, page: PageRequest) -> Answer<'_, Vec<(i64, Notice)>> {
+        Box::pin(async move { Ok(self.rows().list_notices(page)) })
     }
 
     fn transitions(&self, purchase: PurchaseId) -> Answer<'_, Vec<Transition>> {

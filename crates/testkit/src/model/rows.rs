@@ -6,9 +6,10 @@ use std::sync::Arc;
 
 use onceward_domain::catalogue::{Activity, Bucket, Sku};
 use onceward_domain::changes::{Answered, CompensationTask, Quarantined, StockEntry, Transition};
-use onceward_domain::due::{Lane, Member, Token};
+use onceward_domain::due::{DueEntry, Lane, Member, Token};
 use onceward_domain::facts::{Facts, Need};
-use onceward_domain::id::{ActivityId, PaymentId, PurchaseId, RefundId, SkuKey, UserId};
+use onceward_domain::id::{ActivityId, NoticeId, PaymentId, PurchaseId, RefundId, SkuKey, UserId};
+use onceward_domain::notice::Notice;
 use onceward_domain::payment::{Callback, Case, Payment, Refund};
 use onceward_domain::purchase::Purchase;
 use onceward_domain::time::Timestamp;
@@ -26,8 +27,10 @@ pub(crate) struct DueRow {
     pub(crate) created_at: Timestamp,
     /// Claims so far.
     pub(crate) attempts: u32,
-    /// The claim that may settle it.
-    pub(crate) token: Option<Token>,
+    /// The last claim.
+    pub(crate) token: Token,
+    /// Whether that claim may settle it.
+    pub(crate) is_held: bool,
     /// What was put in.
     pub(crate) body: Vec<u8>,
 }
@@ -35,8 +38,28 @@ pub(crate) struct DueRow {
 impl DueRow {
     /// Whether a lease is running.
     pub(crate) fn is_leased(&self, now: Timestamp) -> bool {
-        self.token.is_some() && self.due_at > now
+        self.is_held && self.due_at > now
     }
+
+    fn entry(&self) -> DueEntry {
+        DueEntry {
+            due_at: self.due_at,
+            created_at: self.created_at,
+            attempts: self.attempts,
+            token: self.token,
+            is_held: self.is_held,
+            body: self.body.clone(),
+        }
+    }
+}
+
+/// What is known of a lane besides its members.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct LaneRow {
+    /// Whether nothing of it is given out.
+    pub(crate) paused: bool,
+    /// When something was last given out.
+    pub(crate) last_claim: Option<Timestamp>,
 }
 
 /// What makes a ledger entry unique.
@@ -72,6 +95,10 @@ pub(crate) struct Rows {
     pub(crate) due: Table<(Lane, Member), DueRow>,
     pub(crate) by_due: Table<(Lane, Timestamp, i64), Member>,
     pub(crate) by_arrival: Table<(Lane, i64), Member>,
+    pub(crate) lanes: Table<Lane, LaneRow>,
+    pub(crate) notices: Table<NoticeId, Notice>,
+    /// Notices by age.
+    pub(crate) notices_by_age: Table<i64, NoticeId>,
     /// Last number given out; shared by handles, arrivals, entries and transitions. Never taken back.
     pub(crate) last_number: i64,
     /// Last fencing token. Never taken back, or a token could repeat.
@@ -171,6 +198,18 @@ macro_rules! every_table {
             let $table = &mut $rows.by_arrival;
             $what;
         }
+        {
+            let $table = &mut $rows.lanes;
+            $what;
+        }
+        {
+            let $table = &mut $rows.notices;
+            $what;
+        }
+        {
+            let $table = &mut $rows.notices_by_age;
+            $what;
+        }
     }};
 }
 
@@ -226,6 +265,12 @@ impl Rows {
             facts.answers.extend(self.answers.get(key).map(|row| (Arc::clone(key), row.clone())));
         }
         self.load_money(need, &mut facts);
+        for id in &need.notices {
+            facts.notices.extend(self.notices.get(id).map(|row| (*id, row.clone())));
+        }
+        for key in &need.due {
+            facts.due.extend(self.due.get(key).map(|row| (key.clone(), row.entry())));
+        }
         facts
     }
 

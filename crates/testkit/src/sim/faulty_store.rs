@@ -10,6 +10,7 @@ use onceward_domain::due::{ClaimRequest, Claimed, DueChange, Held, Lane, LaneSta
 use onceward_domain::error::{Code, Error};
 use onceward_domain::facts::{Facts, Need};
 use onceward_domain::id::PurchaseId;
+use onceward_domain::notice::Notice;
 use onceward_domain::payment::Case;
 use onceward_domain::ports::Answer;
 use onceward_domain::ports::store::{Decide, OrderFilter, PageRequest, Store, Work};
@@ -157,14 +158,21 @@ fn watched(decide: Decide, wanted: Arc<Mutex<Wanted>>) -> Decide {
         for change in &changes.due {
             match change {
                 DueChange::Complete(held)
+                | DueChange::Exhaust(held)
                 | DueChange::Retry { held, .. }
+                | DueChange::SetAside { held, .. }
                 | DueChange::Extend { held, .. } => {
                     noted.settled.push(held.clone());
                 }
                 DueChange::Put { lane, body, .. } if lane.as_str() == Lane::OUTBOX => {
                     noted.outbox.push(body.clone());
                 }
-                DueChange::Put { .. } | DueChange::Remove { .. } => {}
+                DueChange::Put { .. }
+                | DueChange::Remove { .. }
+                | DueChange::Replay { .. }
+                | DueChange::Reschedule { .. }
+                | DueChange::Pause(_)
+                | DueChange::Resume(_) => {}
             }
         }
         *wanted.lock().unwrap_or_else(PoisonError::into_inner) = noted;
@@ -215,6 +223,10 @@ impl Store for FaultyStore {
 
     fn list_cases(&self, page: PageRequest) -> Answer<'_, Vec<(i64, Case)>> {
         Box::pin(self.call("list_cases", true, self.world.store.list_cases(page)))
+    }
+
+    fn list_notices(&self, page: PageRequest) -> Answer<'_, Vec<(i64, Notice)>> {
+        Box::pin(self.call("list_notices", true, self.world.store.list_notices(page)))
     }
 
     fn transitions(&self, purchase: PurchaseId) -> Answer<'_, Vec<Transition>> {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use onceward::store_admission::StoreAdmission;
 use onceward::store_bus::StoreBus;
+use onceward::store_queue::StoreQueue;
 use onceward::workers::{Next, Worker};
 use onceward::{Engine, Ports, Settings};
 use onceward_domain::derive::KeyRing;
@@ -53,8 +54,10 @@ pub(crate) fn engine(world: &Arc<World>, node: usize, incarnation: u32, scenario
     let ports = Ports {
         admission: Arc::new(FaultyAdmission::new(world.clone(), admission)),
         bus: Arc::new(FaultyBus::new(world.clone(), bus)),
+        queue: Arc::new(StoreQueue::new(store.clone())),
         store,
         ids,
+        notifier: None,
         providers: vec![Arc::new(FaultyProvider::new(world.clone(), node, scenario.adapter))],
     };
     let settings = Settings {

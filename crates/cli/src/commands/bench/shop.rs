@@ -88,8 +88,7 @@ impl Shop {
             Transport::Store => Arc::new(StoreBus::new(Arc::clone(&store) as _, Arc::clone(&ids) as _)),
         };
         let admission = Arc::new(StoreAdmission::new(Arc::clone(&store) as _, Arc::clone(&ids) as _));
-        let providers = Vec::new();
-        let ports = Ports { store: Arc::clone(&store) as _, admission, bus, ids, providers };
+        let ports = Ports { admission, bus, ..Ports::store_backed(Arc::clone(&store) as _, ids) };
         let keys =
             KeyRing::new(&[(1, vec![7; 32])]).map_err(|cause| Failure::other("making a key", cause))?;
         let engine = Engine::new(ports, keys, Settings { order_batch, ..Settings::default() });

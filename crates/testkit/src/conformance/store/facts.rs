@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use onceward_domain::changes::{ChangeSet, Step};
 use onceward_domain::facts::Need;
-use onceward_domain::id::{IdKind, PaymentId, RefundId};
+use onceward_domain::id::{IdKind, NoticeId, PaymentId, RefundId};
 use onceward_domain::machine::Machine;
 use onceward_domain::machine::admission::Admission;
 use onceward_domain::machine::order::Order as OrderStatus;
@@ -15,8 +15,8 @@ use onceward_domain::time::{Millis, Timestamp};
 
 use super::Case;
 use super::ground::{
-    Ground, START, activity, cny, create_order, id, inbox, key, order, ordered, reserved, sku, step_of, task,
-    user,
+    Ground, START, activity, cny, create_order, id, inbox, key, lane, order, ordered, reserved, sku, step_of,
+    task, user,
 };
 
 pub(super) const CASES: &[Case] = &[
@@ -60,7 +60,10 @@ fn absent_rows(ground: &Ground) {
         refunds: vec![RefundId(id(1).with_kind(IdKind::Refund))],
         attempts: vec![id(1)],
         callbacks: vec![(Arc::from("nobody"), Arc::from("nothing"))],
+        notices: vec![NoticeId::from_digest([1; 32])],
+        due: vec![(lane("nowhere"), Arc::from("nobody"))],
     });
+    assert!(facts.notices.is_empty() && facts.due.is_empty());
     assert!(facts.payments.is_empty() && facts.refunds.is_empty() && facts.callbacks.is_empty());
     assert!(facts.activities.is_empty() && facts.skus.is_empty() && facts.buckets.is_empty());
     assert!(facts.purchases.is_empty() && facts.compensations.is_empty() && facts.answers.is_empty());

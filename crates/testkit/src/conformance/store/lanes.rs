@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use onceward_domain::due::{DueChange, Lane, LaneStatus, Waiting, pack_ids};
+use onceward_domain::due::{DueChange, Lane, LaneStatus, Token, Waiting, pack_ids};
 use onceward_domain::id::PurchaseId;
 use onceward_domain::time::Millis;
 
@@ -95,6 +95,7 @@ fn listed_in_pages(ground: &Ground) {
         created_at: START,
         attempts: 0,
         leased: false,
+        token: Token::NONE,
         body: b"e".to_vec(),
     };
     assert_eq!(first, expected);
@@ -116,6 +117,8 @@ fn lanes_at_a_glance(ground: &Ground) {
         leased: 1,
         next_due: Some(START.plus(Millis(5)).plus(LEASE)),
         oldest: Some(START),
+        paused: false,
+        last_claim: Some(START.plus(Millis(5))),
     };
     let b = LaneStatus {
         lane: second.clone(),
@@ -123,6 +126,8 @@ fn lanes_at_a_glance(ground: &Ground) {
         leased: 0,
         next_due: Some(START),
         oldest: Some(START.plus(Millis(5))),
+        paused: false,
+        last_claim: None,
     };
     assert_eq!(shown, [a, b.clone()]);
     ground.must(due(vec![

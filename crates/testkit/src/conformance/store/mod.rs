@@ -21,6 +21,8 @@ mod facts;
 pub(super) mod ground;
 mod lanes;
 mod lists;
+mod moves;
+mod notices;
 mod settles;
 mod sums;
 mod threads;
@@ -64,6 +66,8 @@ pub fn cases() -> Vec<Case> {
         facts::CASES,
         claims::CASES,
         settles::CASES,
+        moves::CASES,
+        notices::CASES,
         lanes::CASES,
         lists::CASES,
         sums::CASES,
