@@ -33,7 +33,7 @@ const SKU_RULES: [Rule; 6] = [
 #[must_use]
 pub fn judge(tally: &Tally) -> Vec<Check> {
     let mut checks: Vec<Check> = SKU_RULES.iter().map(|rule| over_skus(tally, rule)).collect();
-    let counts: [(&'static str, u64, &str); 5] = [
+    let counts: [(&'static str, u64, &str); 7] = [
         ("rejections_have_tasks", tally.rejections_without_task, "rejections without a compensation task"),
         ("tasks_have_rejections", tally.tasks_without_rejection, "compensation tasks without a rejection"),
         ("inbox_matches_orders", tally.inbox_contradictions, "inbox entries that contradict their purchase"),
@@ -42,6 +42,12 @@ pub fn judge(tally: &Tally) -> Vec<Check> {
             tally.money_contradictions,
             "orders whose money is not the sum of its attempts and refunds",
         ),
+        (
+            "groups_match_charges",
+            tally.group_orders.state_contradictions,
+            "group orders whose state or count contradicts their participants' charges",
+        ),
+        ("groups_are_scheduled", tally.group_orders.unscheduled, "open or closed group orders in no queue"),
         (
             "cancels_release_once",
             tally.cancels_without_release,

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use crate::catalogue::{Activity, Bucket, Sku, Stock};
 use crate::due::DueChange;
 use crate::event::Event;
+use crate::group::{GroupOrder, GroupTransition, Participant};
 use crate::id::{AdjustmentId, CompensationId, PurchaseId, SkuKey};
 use crate::machine::admission::Admission;
 use crate::machine::compensation::Compensation;
@@ -242,6 +243,18 @@ pub struct ChangeSet {
     pub new_notices: Vec<Notice>,
     /// Changed notices, each at most once; `revision` is the one that was loaded.
     pub notices: Vec<Notice>,
+    /// New group orders.
+    pub new_groups: Vec<GroupOrder>,
+    /// Changed group orders, each at most once; `revision` is the one that was loaded.
+    pub groups: Vec<GroupOrder>,
+    /// New participants.
+    pub new_participants: Vec<Participant>,
+    /// Changed participants, each at most once; `revision` is the one that was loaded.
+    pub participants: Vec<Participant>,
+    /// Participants who leave, as they were loaded: nothing is charged to them and they are not there any more.
+    pub left_participants: Vec<Participant>,
+    /// History of group orders.
+    pub group_transitions: Vec<GroupTransition>,
     /// Events; the engine turns them into one outbox entry before the set is applied.
     pub events: Vec<Event>,
     /// Due work.

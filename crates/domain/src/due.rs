@@ -34,6 +34,8 @@ impl Lane {
     pub const CONFIRMATION: &'static str = "confirmation";
     /// Refunds that the provider must hear of (OT-09).
     pub const REFUND: &'static str = "refund";
+    /// Group orders whose deadline or next attempt comes (GS-01).
+    pub const SETTLEMENT: &'static str = "settlement";
     /// Compensation tasks (FS-12).
     pub const COMPENSATION: &'static str = "compensation";
     /// Notices that wait to be sent (LQ-05).

@@ -11,7 +11,8 @@ use std::sync::Arc;
 use crate::catalogue::{Activity, Bucket, Sku};
 use crate::changes::{Answered, CompensationTask};
 use crate::due::{DueEntry, Lane, Member};
-use crate::id::{ActivityId, NoticeId, PaymentId, PurchaseId, RefundId, SkuKey, UserId};
+use crate::group::{GroupOrder, Participant};
+use crate::id::{ActivityId, GroupId, NoticeId, PaymentId, PurchaseId, RefundId, SkuKey, UserId};
 use crate::notice::Notice;
 use crate::payment::{Callback, Payment, Refund};
 use crate::purchase::Purchase;
@@ -47,6 +48,12 @@ pub struct Need {
     pub notices: Vec<NoticeId>,
     /// Members of due work.
     pub due: Vec<(Lane, Member)>,
+    /// Group orders by id.
+    pub groups: Vec<GroupId>,
+    /// Participants by group and user.
+    pub participants: Vec<(GroupId, UserId)>,
+    /// All participants of a group.
+    pub participants_of: Vec<GroupId>,
 }
 
 /// The rows that are there.
@@ -78,6 +85,10 @@ pub struct Facts {
     pub notices: BTreeMap<NoticeId, Notice>,
     /// Members of due work.
     pub due: BTreeMap<(Lane, Member), DueEntry>,
+    /// Group orders.
+    pub groups: BTreeMap<GroupId, GroupOrder>,
+    /// Participants, whichever way they were asked for.
+    pub participants: BTreeMap<(GroupId, UserId), Participant>,
 }
 
 impl Facts {
@@ -98,6 +109,8 @@ impl Facts {
             callbacks: BTreeMap::new(),
             notices: BTreeMap::new(),
             due: BTreeMap::new(),
+            groups: BTreeMap::new(),
+            participants: BTreeMap::new(),
         }
     }
 
@@ -115,6 +128,11 @@ impl Facts {
     /// The refunds of a purchase, by id.
     pub fn refunds_of(&self, purchase: PurchaseId) -> impl Iterator<Item = &Refund> {
         self.refunds.values().filter(move |one| one.purchase == purchase)
+    }
+
+    /// The participants of a group, by user.
+    pub fn participants_of<'a>(&'a self, group: &'a GroupId) -> impl Iterator<Item = &'a Participant> {
+        self.participants.values().filter(move |one| one.group == *group)
     }
 
     /// Adds a purchase that this batch has just decided on.

@@ -19,6 +19,7 @@ pub mod due;
 pub mod error;
 pub mod event;
 pub mod facts;
+pub mod group;
 pub mod id;
 pub mod machine;
 pub mod money;

@@ -40,6 +40,20 @@ pub struct SkuTally {
     pub ledger_available: i64,
 }
 
+/// Group orders in sums.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct GroupTally {
+    /// Group orders.
+    pub groups: u64,
+    /// Their participants.
+    pub participants: u64,
+    /// Groups whose count is not that of their participants, or whose state contradicts their charges: an open charge in
+    /// a settled group, any charge in one that is open or cancelled, none where the deadline has passed through a close.
+    pub state_contradictions: u64,
+    /// Groups that wait for their deadline or their next attempt and are in no queue.
+    pub unscheduled: u64,
+}
+
 /// The whole store in sums.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tally {
@@ -57,6 +71,8 @@ pub struct Tally {
     pub cancels_without_release: u64,
     /// Orders whose paid or refunded amount is not the sum of their attempts or refunds, or whose refunds pass it.
     pub money_contradictions: u64,
+    /// Group orders.
+    pub group_orders: GroupTally,
     /// Cases for people.
     pub cases: u64,
     /// Messages set aside.

@@ -13,7 +13,9 @@ use onceward_domain::changes::{ChangeSet, Transition};
 use onceward_domain::due::{ClaimRequest, Claimed, Lane, LaneStatus, Waiting};
 use onceward_domain::error::{Class, Code, Error};
 use onceward_domain::facts::{Facts, Need};
-use onceward_domain::id::{PurchaseId, RequestId, UserId};
+use onceward_domain::group::{GroupOrder, GroupTransition};
+use onceward_domain::id::{GroupId, PurchaseId, RequestId, UserId};
+use onceward_domain::machine::group::Group as GroupStatus;
 use onceward_domain::machine::reservation::Reservation;
 use onceward_domain::notice::Notice;
 use onceward_domain::payment::Case;
@@ -118,6 +120,14 @@ impl Store for Lossy {
 
     fn list_notices(&self, page: PageRequest) -> Answer<'_, Vec<(i64, Notice)>> {
         self.inner.list_notices(page)
+    }
+
+    fn list_groups(&self, status: Option<GroupStatus>, page: PageRequest) -> Answer<'_, Vec<GroupOrder>> {
+        self.inner.list_groups(status, page)
+    }
+
+    fn group_transitions(&self, group: GroupId) -> Answer<'_, Vec<GroupTransition>> {
+        self.inner.group_transitions(group)
     }
 
     fn transitions(&self, purchase: PurchaseId) -> Answer<'_, Vec<Transition>> {

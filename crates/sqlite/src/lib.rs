@@ -18,6 +18,7 @@ mod apply;
 mod clock;
 mod due;
 mod failure;
+mod group;
 mod list;
 mod load;
 mod migrate;

@@ -15,10 +15,9 @@ use onceward_domain::time::{Millis, Timestamp};
 use rusqlite::{Connection, Row};
 
 use crate::failure::failed;
-use crate::queries;
 use crate::refs::Refs;
 use crate::rows::{self, get, listed, purchase, purchase_id, state};
-use crate::{due, money, notice};
+use crate::{due, group, money, notice, queries};
 
 /// Loads everything that a need names.
 pub(crate) fn load(conn: &Connection, refs: &mut Refs, need: &Need, now: Timestamp) -> Result<Facts, Error> {
@@ -57,6 +56,7 @@ pub(crate) fn load(conn: &Connection, refs: &mut Refs, need: &Need, now: Timesta
     money::load(conn, need, &mut facts)?;
     notice::load(conn, need, &mut facts)?;
     due::load(conn, refs, need, &mut facts)?;
+    group::load(conn, need, &mut facts)?;
     Ok(facts)
 }
 

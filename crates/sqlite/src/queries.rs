@@ -48,6 +48,14 @@ queries! {
     DUE_RESCHEDULE = "due/reschedule";
     DUE_RETRY = "due/retry";
     DUE_SET_ASIDE = "due/set_aside";
+    GROUP_ORDER_BY_ID = "group_order/by_id";
+    GROUP_ORDER_INSERT = "group_order/insert";
+    GROUP_ORDER_LIST = "group_order/list";
+    GROUP_ORDER_MOVE = "group_order/move";
+    GROUP_ORDER_PEEK = "group_order/peek";
+    GROUP_ORDER_SEQ_OF = "group_order/seq_of";
+    GROUP_TRANSITION_INSERT = "group_transition/insert";
+    GROUP_TRANSITION_OF_GROUP = "group_transition/of_group";
     LANE_ALL = "lane/all";
     LANE_CLAIMED = "lane/claimed";
     LANE_IS_PAUSED = "lane/is_paused";
@@ -65,6 +73,12 @@ queries! {
     ORDER_LINE_MOVE_PLACE = "order_line/move_place";
     ORDER_LINE_OF_BUYER = "order_line/of_buyer";
     ORDER_LINE_OF_PURCHASE = "order_line/of_purchase";
+    PARTICIPANT_BY_USER = "participant/by_user";
+    PARTICIPANT_INSERT = "participant/insert";
+    PARTICIPANT_MOVE = "participant/move";
+    PARTICIPANT_OF_GROUP = "participant/of_group";
+    PARTICIPANT_PEEK = "participant/peek";
+    PARTICIPANT_REMOVE = "participant/remove";
     PAYMENT_BY_ID = "payment/by_id";
     PAYMENT_INSERT = "payment/insert";
     PAYMENT_MOVE = "payment/move";
@@ -106,7 +120,10 @@ queries! {
     TALLY_BUYERS_OVER_LIMIT = "tally/buyers_over_limit";
     TALLY_CANCELS_WITHOUT_RELEASE = "tally/cancels_without_release";
     TALLY_CASES = "tally/cases";
+    TALLY_GROUP_CONTRADICTIONS = "tally/group_contradictions";
+    TALLY_GROUP_COUNTS = "tally/group_counts";
     TALLY_GROUPS = "tally/groups";
+    TALLY_GROUPS_UNSCHEDULED = "tally/groups_unscheduled";
     TALLY_INBOX_CONTRADICTIONS = "tally/inbox_contradictions";
     TALLY_LEDGER = "tally/ledger";
     TALLY_MONEY_CONTRADICTIONS = "tally/money_contradictions";
@@ -196,6 +213,12 @@ mod tests {
             (DUE_COMPLETE, "SEARCH due USING INDEX sqlite_autoindex_due_1 (lane=? AND member=?)"),
             (DUE_ENTRY, "SEARCH due USING INDEX sqlite_autoindex_due_1 (lane=? AND member=?)"),
             (LANE_IS_PAUSED, "SEARCH lane USING INTEGER PRIMARY KEY (rowid=?)"),
+            (
+                PARTICIPANT_OF_GROUP,
+                "SEARCH g USING INDEX sqlite_autoindex_group_order_1 (id=?); SEARCH p USING PRIMARY KEY (group_ref=?)",
+            ),
+            (PARTICIPANT_MOVE, "SEARCH participant USING PRIMARY KEY (group_ref=? AND user_id=?)"),
+            (GROUP_TRANSITION_OF_GROUP, "SEARCH t USING INDEX group_transition_by_group (group_ref=?)"),
             (TRANSITION_OF_PURCHASE, "SEARCH t USING INDEX transition_by_purchase (purchase=?)"),
         ] {
             assert_eq!(plan(&conn, sql), expected);

@@ -8,7 +8,9 @@ use std::sync::Arc;
 use onceward_domain::changes::Transition;
 use onceward_domain::due::{ClaimRequest, Claimed, Lane, LaneStatus, Waiting};
 use onceward_domain::facts::{Facts, Need};
-use onceward_domain::id::PurchaseId;
+use onceward_domain::group::{GroupOrder, GroupTransition};
+use onceward_domain::id::{GroupId, PurchaseId};
+use onceward_domain::machine::group::Group as GroupStatus;
 use onceward_domain::notice::Notice;
 use onceward_domain::payment::Case;
 use onceward_domain::ports::Answer;
@@ -19,7 +21,7 @@ use onceward_domain::time::Timestamp;
 
 use crate::failure::failed;
 use crate::open::SqliteStore;
-use crate::{list, load, money, notice, queries, tally};
+use crate::{group, list, load, money, notice, queries, tally};
 
 impl Store for SqliteStore {
     fn transact(&self, work: Work) -> Answer<'_, ()> {
@@ -72,6 +74,14 @@ impl Store for SqliteStore {
 
     fn list_notices(&self, page: PageRequest) -> Answer<'_, Vec<(i64, Notice)>> {
         Box::pin(self.readers.ask(move |reader| notice::list(&reader.conn, page)))
+    }
+
+    fn list_groups(&self, status: Option<GroupStatus>, page: PageRequest) -> Answer<'_, Vec<GroupOrder>> {
+        Box::pin(self.readers.ask(move |reader| group::list(&reader.conn, status, page)))
+    }
+
+    fn group_transitions(&self, group: GroupId) -> Answer<'_, Vec<GroupTransition>> {
+        Box::pin(self.readers.ask(move |reader| group::transitions(&reader.conn, &mut reader.refs, &group)))
     }
 
     fn transitions(&self, purchase: PurchaseId) -> Answer<'_, Vec<Transition>> {

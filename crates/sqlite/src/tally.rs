@@ -6,15 +6,18 @@
 use std::collections::HashMap;
 
 use onceward_domain::catalogue::Sku;
+use onceward_domain::due::Lane;
 use onceward_domain::error::Error;
 use onceward_domain::id::{ActivityId, SkuId, SkuKey};
 use onceward_domain::machine::Machine;
+use onceward_domain::machine::group::Group as GroupStatus;
+use onceward_domain::machine::group_charge::GroupCharge;
 use onceward_domain::machine::order::Order as OrderStatus;
 use onceward_domain::machine::payment::Payment as PaymentStatus;
 use onceward_domain::machine::refund::Refund as RefundStatus;
 use onceward_domain::machine::reservation::Reservation as ReservationStatus;
 use onceward_domain::purchase::InboxResult;
-use onceward_domain::tally::{Group, SkuTally, Tally};
+use onceward_domain::tally::{Group, GroupTally, SkuTally, Tally};
 use onceward_domain::time::Timestamp;
 use rusqlite::{Connection, Params, params};
 
@@ -49,10 +52,32 @@ pub(crate) fn tally(conn: &Connection, refs: &mut Refs, now: Timestamp, bytes: u
         inbox_contradictions: inbox_contradictions(conn)?,
         cancels_without_release: cancels_without_release(conn, refs)?,
         money_contradictions: one(conn, queries::TALLY_MONEY_CONTRADICTIONS, money_states())?,
+        group_orders: group_orders(conn, refs)?,
         cases: one(conn, queries::TALLY_CASES, [])?,
         quarantined: one(conn, queries::TALLY_QUARANTINED, [])?,
         bytes,
         about: about(conn)?.into(),
+    })
+}
+
+fn group_orders(conn: &Connection, refs: &mut Refs) -> Result<GroupTally, Error> {
+    let counts =
+        first(conn, queries::TALLY_GROUP_COUNTS, [], DOING, |row| Ok((count(row, 0)?, count(row, 1)?)))?;
+    let (groups, participants) = counts.ok_or_else(|| defect("a sum has no row"))?;
+    let states = params![
+        GroupCharge::None.code(),
+        mask(GroupStatus::is_before_close),
+        GroupStatus::Settled.code(),
+        mask(GroupCharge::is_open)
+    ];
+    // A lane that was never written has no number; no member can be in it.
+    let lane = refs.word_ref(conn, Lane::SETTLEMENT)?;
+    let unscheduled = params![mask(GroupStatus::waits), lane];
+    Ok(GroupTally {
+        groups,
+        participants,
+        state_contradictions: one(conn, queries::TALLY_GROUP_CONTRADICTIONS, states)?,
+        unscheduled: one(conn, queries::TALLY_GROUPS_UNSCHEDULED, unscheduled)?,
     })
 }
 

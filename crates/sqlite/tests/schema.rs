@@ -8,8 +8,9 @@ use std::sync::Arc;
 
 use onceward_domain::catalogue::LatePayment;
 use onceward_domain::due::Lane;
-use onceward_domain::machine::Machine;
-use onceward_domain::machine::{admission, compensation, notice, order, payment, refund, reservation};
+use onceward_domain::machine::{
+    Machine, admission, compensation, group, group_charge, notice, order, payment, refund, reservation,
+};
 use onceward_domain::payment::{CaseKind, RefundCause};
 use onceward_domain::ports::clock::Clock;
 use onceward_domain::purchase::{InboxResult, Reason};
@@ -73,6 +74,8 @@ fn checks_allow_exactly_the_codes_of_the_machines() {
         ("refund", "status", refund::Refund::STATES.len()),
         ("refund", "cause", RefundCause::ALL.len()),
         ("notice", "status", notice::Notice::STATES.len()),
+        ("group_order", "status", group::Group::STATES.len()),
+        ("participant", "charge", group_charge::GroupCharge::STATES.len()),
         ("open_case", "kind", CaseKind::ALL.len()),
         ("activity", "late_payment", LatePayment::ALL.len()),
     ] {
@@ -87,7 +90,7 @@ fn checks_allow_exactly_the_codes_of_the_machines() {
 fn views_can_be_read_and_know_the_states_and_the_lane() {
     let conn = fresh("views");
     let views = ["inventory_reservation", "orders", "consumer_inbox", "inventory_ledger", "event_outbox"];
-    for view in views.into_iter().chain(["compensation_tasks", "payment_record"]) {
+    for view in views.into_iter().chain(["compensation_tasks", "payment_record", "group_charge"]) {
         let rows: i64 =
             conn.query_row(&format!("SELECT count(*) FROM {view}"), [], |row| row.get(0)).unwrap();
         assert_eq!(rows, 0, "{view}");

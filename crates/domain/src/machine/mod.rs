@@ -7,6 +7,8 @@
 
 pub mod admission;
 pub mod compensation;
+pub mod group;
+pub mod group_charge;
 pub mod notice;
 pub mod order;
 pub mod outbox;
@@ -164,6 +166,8 @@ pub fn all() -> Vec<MachineView> {
         view::<compensation::Compensation>(),
         view::<outbox::Outbox>(),
         view::<notice::Notice>(),
+        view::<group::Group>(),
+        view::<group_charge::GroupCharge>(),
     ]
 }
 
@@ -228,5 +232,7 @@ mod tests {
         walk::<refund::Refund>();
         walk::<compensation::Compensation>();
         walk::<outbox::Outbox>();
+        walk::<group::Group>();
+        walk::<group_charge::GroupCharge>();
     }
 }

@@ -12,7 +12,9 @@ use crate::changes::{ChangeSet, Transition};
 use crate::due::{ClaimRequest, Claimed, Lane, LaneStatus, Waiting};
 use crate::error::Error;
 use crate::facts::{Facts, Need};
-use crate::id::{ActivityId, PurchaseId, UserId};
+use crate::group::{GroupOrder, GroupTransition};
+use crate::id::{ActivityId, GroupId, PurchaseId, UserId};
+use crate::machine::group::Group as GroupStatus;
 use crate::machine::order::Order as OrderStatus;
 use crate::notice::Notice;
 use crate::payment::Case;
@@ -93,6 +95,11 @@ pub trait Store: Send + Sync {
 
     /// Notices with their handles, newest first.
     fn list_notices(&self, page: PageRequest) -> Answer<'_, Vec<(i64, Notice)>>;
+    /// Group orders, newest first, in this state or in any.
+    fn list_groups(&self, status: Option<GroupStatus>, page: PageRequest) -> Answer<'_, Vec<GroupOrder>>;
+
+    /// What happened to a group order after it was made, oldest first.
+    fn group_transitions(&self, group: GroupId) -> Answer<'_, Vec<GroupTransition>>;
 
     /// What happened to a purchase after it was created, oldest first.
     fn transitions(&self, purchase: PurchaseId) -> Answer<'_, Vec<Transition>>;

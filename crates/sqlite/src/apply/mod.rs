@@ -5,6 +5,7 @@
 //! engine has turned them into an outbox entry in `due`. Read next: `purchases`, then `history`.
 
 mod catalogue;
+mod group;
 mod history;
 mod money;
 mod places;
@@ -22,10 +23,9 @@ pub(crate) use catalogue::revision_lost;
 
 use crate::failure::defect;
 use crate::load::first;
-use crate::queries;
 use crate::refs::Refs;
 use crate::rows::get;
-use crate::{due, notice};
+use crate::{due, notice, queries};
 
 /// Writes a set of changes inside the caller's transaction.
 pub(crate) fn apply(
@@ -49,6 +49,7 @@ pub(crate) fn apply(
     purchases::change(conn, &changes.purchases, &mut handles)?;
 
     money::write(conn, changes, &mut handles)?;
+    group::write(conn, refs, changes)?;
 
     history::add_compensations(conn, &changes.new_compensations, &mut handles)?;
     history::move_compensations(conn, &changes.compensations, &mut handles)?;

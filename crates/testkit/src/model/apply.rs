@@ -55,6 +55,7 @@ impl Rows {
         }
         self.move_purchases(std::mem::take(&mut changes.purchases), defect)?;
         self.apply_money(&mut changes, defect)?;
+        self.apply_groups(&mut changes, defect)?;
         for task in changes.new_compensations {
             self.add_compensation(task)?;
         }

@@ -14,7 +14,9 @@ use onceward_domain::changes::Transition;
 use onceward_domain::due::{ClaimRequest, Claimed, Lane, LaneStatus, Waiting};
 use onceward_domain::error::Error;
 use onceward_domain::facts::{Facts, Need};
-use onceward_domain::id::PurchaseId;
+use onceward_domain::group::{GroupOrder, GroupTransition};
+use onceward_domain::id::{GroupId, PurchaseId};
+use onceward_domain::machine::group::Group as GroupStatus;
 use onceward_domain::notice::Notice;
 use onceward_domain::payment::Case;
 use onceward_domain::ports::Answer;
@@ -30,6 +32,7 @@ pub(crate) mod rows;
 
 mod apply;
 mod due;
+mod groups;
 mod money;
 mod notices;
 mod purchases;
@@ -142,6 +145,14 @@ impl Store for ModelStore {
 
     fn list_notices(&self, page: PageRequest) -> Answer<'_, Vec<(i64, Notice)>> {
         Box::pin(async move { Ok(self.rows().list_notices(page)) })
+    }
+
+    fn list_groups(&self, status: Option<GroupStatus>, page: PageRequest) -> Answer<'_, Vec<GroupOrder>> {
+        Box::pin(async move { Ok(self.rows().list_groups(status, page)) })
+    }
+
+    fn group_transitions(&self, group: GroupId) -> Answer<'_, Vec<GroupTransition>> {
+        Box::pin(async move { Ok(self.rows().group_history(&group)) })
     }
 
     fn transitions(&self, purchase: PurchaseId) -> Answer<'_, Vec<Transition>> {

@@ -8,7 +8,8 @@ use onceward_domain::catalogue::{Activity, Bucket, Sku};
 use onceward_domain::changes::{Answered, CompensationTask, Quarantined, StockEntry, Transition};
 use onceward_domain::due::{DueEntry, Lane, Member, Token};
 use onceward_domain::facts::{Facts, Need};
-use onceward_domain::id::{ActivityId, NoticeId, PaymentId, PurchaseId, RefundId, SkuKey, UserId};
+use onceward_domain::group::{GroupOrder, GroupTransition, Participant};
+use onceward_domain::id::{ActivityId, GroupId, NoticeId, PaymentId, PurchaseId, RefundId, SkuKey, UserId};
 use onceward_domain::notice::Notice;
 use onceward_domain::payment::{Callback, Case, Payment, Refund};
 use onceward_domain::purchase::Purchase;
@@ -92,6 +93,11 @@ pub(crate) struct Rows {
     pub(crate) callbacks: Table<(Arc<str>, Arc<str>), Callback>,
     pub(crate) cases: Table<i64, Case>,
     pub(crate) case_keys: Table<(&'static str, Arc<str>), i64>,
+    pub(crate) groups: Table<GroupId, GroupOrder>,
+    /// Group orders by age.
+    pub(crate) group_handles: Table<i64, GroupId>,
+    pub(crate) participants: Table<(GroupId, UserId), Participant>,
+    pub(crate) group_transitions: Table<(GroupId, i64), GroupTransition>,
     pub(crate) due: Table<(Lane, Member), DueRow>,
     pub(crate) by_due: Table<(Lane, Timestamp, i64), Member>,
     pub(crate) by_arrival: Table<(Lane, i64), Member>,
@@ -187,6 +193,22 @@ macro_rules! every_table {
             $what;
         }
         {
+            let $table = &mut $rows.groups;
+            $what;
+        }
+        {
+            let $table = &mut $rows.group_handles;
+            $what;
+        }
+        {
+            let $table = &mut $rows.participants;
+            $what;
+        }
+        {
+            let $table = &mut $rows.group_transitions;
+            $what;
+        }
+        {
             let $table = &mut $rows.due;
             $what;
         }
@@ -271,6 +293,7 @@ impl Rows {
         for key in &need.due {
             facts.due.extend(self.due.get(key).map(|row| (key.clone(), row.entry())));
         }
+        self.load_groups(need, &mut facts);
         facts
     }
 

@@ -9,7 +9,9 @@ use onceward_domain::changes::Transition;
 use onceward_domain::due::{ClaimRequest, Claimed, DueChange, Held, Lane, LaneStatus, Waiting};
 use onceward_domain::error::{Code, Error};
 use onceward_domain::facts::{Facts, Need};
-use onceward_domain::id::PurchaseId;
+use onceward_domain::group::{GroupOrder, GroupTransition};
+use onceward_domain::id::{GroupId, PurchaseId};
+use onceward_domain::machine::group::Group as GroupStatus;
 use onceward_domain::notice::Notice;
 use onceward_domain::payment::Case;
 use onceward_domain::ports::Answer;
@@ -227,6 +229,14 @@ impl Store for FaultyStore {
 
     fn list_notices(&self, page: PageRequest) -> Answer<'_, Vec<(i64, Notice)>> {
         Box::pin(self.call("list_notices", true, self.world.store.list_notices(page)))
+    }
+
+    fn list_groups(&self, status: Option<GroupStatus>, page: PageRequest) -> Answer<'_, Vec<GroupOrder>> {
+        Box::pin(self.call("list_groups", true, self.world.store.list_groups(status, page)))
+    }
+
+    fn group_transitions(&self, group: GroupId) -> Answer<'_, Vec<GroupTransition>> {
+        Box::pin(self.call("group_transitions", true, self.world.store.group_transitions(group)))
     }
 
     fn transitions(&self, purchase: PurchaseId) -> Answer<'_, Vec<Transition>> {

@@ -62,6 +62,7 @@ fn absent_rows(ground: &Ground) {
         callbacks: vec![(Arc::from("nobody"), Arc::from("nothing"))],
         notices: vec![NoticeId::from_digest([1; 32])],
         due: vec![(lane("nowhere"), Arc::from("nobody"))],
+        ..Need::default()
     });
     assert!(facts.notices.is_empty() && facts.due.is_empty());
     assert!(facts.payments.is_empty() && facts.refunds.is_empty() && facts.callbacks.is_empty());

@@ -19,6 +19,7 @@ use ground::{Ground, START};
 mod claims;
 mod facts;
 pub(super) mod ground;
+mod groups;
 mod lanes;
 mod lists;
 mod moves;
@@ -64,6 +65,7 @@ pub fn cases() -> Vec<Case> {
     let parts = [
         writes::CASES,
         facts::CASES,
+        groups::CASES,
         claims::CASES,
         settles::CASES,
         moves::CASES,
