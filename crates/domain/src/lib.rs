@@ -11,6 +11,7 @@
 //! `execute` in the engine crate.
 
 pub mod audit;
+pub mod carrier;
 pub mod catalogue;
 pub mod changes;
 pub mod decide;
@@ -19,6 +20,7 @@ pub mod due;
 pub mod error;
 pub mod event;
 pub mod facts;
+pub mod flight;
 pub mod group;
 pub mod id;
 pub mod machine;

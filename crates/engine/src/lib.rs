@@ -13,7 +13,6 @@
 
 pub mod engine;
 pub mod execute;
-pub mod frame;
 pub mod gate;
 pub mod observe;
 pub mod operations;

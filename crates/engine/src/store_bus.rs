@@ -4,21 +4,23 @@
 //! every message in it has been settled; until then its lease ends and all of it comes again. The memory of half-settled
 //! carriers is only a convenience: losing it means a redelivery, which the inbox recognises.
 
-use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use onceward_domain::carrier;
 use onceward_domain::changes::ChangeSet;
 use onceward_domain::due::{Charge, ClaimRequest, DueChange, Held, Lane, Sequence, Token};
 use onceward_domain::error::{Class, Error};
 use onceward_domain::facts::Need;
+use onceward_domain::flight::{End, Flight, Flights};
 use onceward_domain::ports::Answer;
-use onceward_domain::ports::bus::{Bus, Delivery, Message, Published, Receipt, Settlement, Topic};
+use onceward_domain::ports::bus::{
+    Bus, Capabilities, Delivery, Message, Order, Published, Receipt, Settlement, Topic,
+};
 use onceward_domain::ports::clock::Ids;
 use onceward_domain::ports::store::Store;
 use onceward_domain::time::{Millis, Timestamp};
 
 use crate::execute::{Ending, settle, transact};
-use crate::frame;
 
 /// Most messages in one carrier.
 pub const CARRIER_LIMIT: usize = 512;
@@ -38,44 +40,29 @@ fn sequence_of(topic: Topic) -> Sequence {
     }
 }
 
-/// A carrier that was handed out and is not settled to the last message.
-struct Flight {
-    lease_until: Timestamp,
-    messages: Vec<Message>,
-    ends: Vec<Option<End>>,
-}
-
-#[derive(Clone, Copy)]
-enum End {
-    Ack,
-    Retry(Millis),
-    Dead,
-}
-
-type Flights = BTreeMap<(Arc<str>, i64), Flight>;
-
 /// The bus.
 pub struct StoreBus {
     store: Arc<dyn Store>,
     ids: Arc<dyn Ids>,
-    flights: Mutex<Flights>,
+    /// Their tickets are the ends of their leases.
+    flights: Mutex<Flights<Timestamp>>,
 }
 
 impl StoreBus {
     /// A bus over a store.
     #[must_use]
     pub fn new(store: Arc<dyn Store>, ids: Arc<dyn Ids>) -> Self {
-        Self { store, ids, flights: Mutex::new(Flights::new()) }
+        Self { store, ids, flights: Mutex::default() }
     }
 
-    fn flights(&self) -> MutexGuard<'_, Flights> {
+    fn flights(&self) -> MutexGuard<'_, Flights<Timestamp>> {
         self.flights.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     async fn publish_all(&self, topic: Topic, messages: Vec<Message>) -> Result<Vec<Published>, Error> {
         let count = messages.len();
         let carriers: Vec<_> =
-            messages.chunks(CARRIER_LIMIT).map(|chunk| (self.ids.member(), frame::pack(chunk))).collect();
+            messages.chunks(CARRIER_LIMIT).map(|chunk| (self.ids.member(), carrier::pack(chunk))).collect();
         let lane = lane_of(topic);
         let put = move |facts: &mut onceward_domain::facts::Facts| {
             let due = carriers
@@ -104,10 +91,10 @@ impl StoreBus {
         let mut deliveries = Vec::new();
         let mut flights = self.flights();
         if let Some(latest) = claimed.iter().map(|one| one.lease_until.minus(lease)).max() {
-            flights.retain(|_, flight| flight.lease_until >= latest);
+            flights.retain(|lease_until| *lease_until >= latest);
         }
         for one in claimed {
-            let messages = frame::unpack(&one.body)?;
+            let messages = carrier::unpack(&one.body)?;
             for (index, message) in messages.iter().enumerate() {
                 let index = u32::try_from(index).expect("a carrier holds few messages");
                 deliveries.push(Delivery {
@@ -117,43 +104,18 @@ impl StoreBus {
                     published_at: one.created_at,
                 });
             }
-            let ends = vec![None; messages.len()];
-            let key = (one.held.member, one.held.token.0);
-            flights.insert(key, Flight { lease_until: one.lease_until, messages, ends });
+            flights.take_off(one.held.member, one.held.token.0, Flight::new(messages, one.lease_until));
         }
         Ok(deliveries)
-    }
-
-    /// Notes ends; gives back the carriers whose last message has one now.
-    fn note(&self, settlements: Vec<Settlement>) -> Vec<((Arc<str>, i64), Flight)> {
-        let mut flights = self.flights();
-        let mut done = Vec::new();
-        for settlement in settlements {
-            let (receipt, end) = match settlement {
-                Settlement::Ack(receipt) => (receipt, End::Ack),
-                Settlement::Retry(receipt, wait) => (receipt, End::Retry(wait)),
-                Settlement::Dead(receipt) => (receipt, End::Dead),
-            };
-            let key = (receipt.carrier, receipt.token);
-            let Some(flight) = flights.get_mut(&key) else { continue };
-            if let Some(slot) = flight.ends.get_mut(receipt.index as usize) {
-                *slot = Some(end);
-            }
-            if flight.ends.iter().all(Option::is_some)
-                && let Some(flight) = flights.remove(&key)
-            {
-                done.push((key, flight));
-            }
-        }
-        done
     }
 
     async fn settle_all(&self, topic: Topic, settlements: Vec<Settlement>) -> Result<(), Error> {
         let lane = lane_of(topic);
         let endings: Vec<Ending> = self
-            .note(settlements)
+            .flights()
+            .land(settlements)
             .into_iter()
-            .map(|((member, token), flight)| -> Ending {
+            .map(|(member, token, flight)| -> Ending {
                 let held = Held { lane: lane.clone(), member, token: Token(token) };
                 Arc::new(move |now| close_flight(&held, &flight, now))
             })
@@ -165,31 +127,21 @@ impl StoreBus {
     }
 }
 
-fn close_flight(held: &Held, flight: &Flight, now: Timestamp) -> Vec<DueChange> {
-    let mut due = Vec::new();
-    let mut again = Vec::new();
-    let mut wait = Millis(0);
-    for (message, end) in flight.messages.iter().zip(&flight.ends) {
-        match end {
-            Some(End::Ack) => {}
-            Some(End::Retry(one)) => {
-                wait = wait.max(*one);
-                again.push(message.clone());
-            }
-            Some(End::Dead) => due.push(DueChange::Put {
-                lane: held.lane.dead_letters(),
-                member: message.id.clone(),
-                due_at: now,
-                body: frame::pack(std::slice::from_ref(message)),
-            }),
-            None => unreachable!("a flight closes when every message has an end"),
+fn close_flight(held: &Held, flight: &Flight<Timestamp>, now: Timestamp) -> Vec<DueChange> {
+    let dead = flight.ended(|end| end == End::Dead).map(|message| DueChange::Put {
+        lane: held.lane.dead_letters(),
+        member: message.id.clone(),
+        due_at: now,
+        body: carrier::pack(std::slice::from_ref(message)),
+    });
+    let mut due: Vec<DueChange> = dead.collect();
+    due.push(match flight.wait() {
+        None => DueChange::Complete(held.clone()),
+        Some(wait) => {
+            let again: Vec<Message> = flight.ended(|end| matches!(end, End::Retry(_))).cloned().collect();
+            let (body, charge) = (Some(carrier::pack(&again)), Charge::Keep);
+            DueChange::Retry { held: held.clone(), due_at: now.plus(wait), body, charge }
         }
-    }
-    due.push(if again.is_empty() {
-        DueChange::Complete(held.clone())
-    } else {
-        let body = Some(frame::pack(&again));
-        DueChange::Retry { held: held.clone(), due_at: now.plus(wait), body, charge: Charge::Keep }
     });
     due
 }
@@ -202,6 +154,11 @@ pub(crate) async fn head_due(store: &dyn Store, lane: Lane) -> Result<Option<Tim
 }
 
 impl Bus for StoreBus {
+    fn capabilities(&self) -> Capabilities {
+        let (shortest_lease, lateness) = (Millis(1), Millis(0));
+        Capabilities { order: Order::Topic, foresight: true, shortest_lease, lateness }
+    }
+
     fn publish(&self, topic: Topic, messages: Vec<Message>) -> Answer<'_, Vec<Published>> {
         Box::pin(self.publish_all(topic, messages))
     }

@@ -146,6 +146,6 @@ proptest! {
         prop_assert!(wire::decode_message(&bytes).is_err());
         prop_assert!(wire::decode_event(&bytes).is_err());
         drop(wire::split_events(&bytes));
-        drop(onceward::frame::unpack(&bytes));
+        drop(onceward_domain::carrier::unpack(&bytes));
     }
 }

@@ -98,8 +98,34 @@ pub enum Settlement {
     Dead(Receipt),
 }
 
+/// What an ordered topic keeps in order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Order {
+    /// All its messages: nothing overtakes what is under a lease.
+    Topic,
+    /// Messages of one key.
+    Key,
+}
+
+/// In what a bus differs from others, declared so that nobody has to guess.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Capabilities {
+    /// What the event topic keeps in order.
+    pub order: Order,
+    /// Whether `next_delivery` knows. Where it does not, `consume` itself waits a moment for something to come, and
+    /// `next_delivery` says that asking again at once is right.
+    pub foresight: bool,
+    /// The shortest lease; a shorter one is lengthened to it.
+    pub shortest_lease: Millis,
+    /// How much later than its time a redelivery may come.
+    pub lateness: Millis,
+}
+
 /// The bus.
 pub trait Bus: Send + Sync {
+    /// In what it differs from others.
+    fn capabilities(&self) -> Capabilities;
+
     /// Publishes; one outcome per message, in order.
     fn publish(&self, topic: Topic, messages: Vec<Message>) -> Answer<'_, Vec<Published>>;
 
@@ -109,6 +135,6 @@ pub trait Bus: Send + Sync {
     /// Settles deliveries; one whose lease was lost is skipped (its message comes again, harmlessly).
     fn settle(&self, topic: Topic, settlements: Vec<Settlement>) -> Answer<'_, ()>;
 
-    /// Earliest time at which `consume` would find something.
+    /// Earliest time at which `consume` would find something; see [`Capabilities::foresight`].
     fn next_delivery(&self, topic: Topic) -> Answer<'_, Option<Timestamp>>;
 }

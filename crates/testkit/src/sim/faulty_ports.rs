@@ -17,7 +17,9 @@ use onceward_domain::ports::admission::{
     Admission, AdmissionView, Compensate, CompensateCode, OverdueClaim, Projected, Reserve, ReserveAnswer,
     SendClaim, SendSettlement,
 };
-use onceward_domain::ports::bus::{Bus, Delivery, Message, Published, Receipt, Settlement, Topic};
+use onceward_domain::ports::bus::{
+    Bus, Capabilities, Delivery, Message, Published, Receipt, Settlement, Topic,
+};
 use onceward_domain::time::{Millis, Timestamp};
 
 use super::outcome;
@@ -131,6 +133,10 @@ impl FaultyBus {
 }
 
 impl Bus for FaultyBus {
+    fn capabilities(&self) -> Capabilities {
+        self.inner.capabilities()
+    }
+
     fn publish(&self, topic: Topic, messages: Vec<Message>) -> Answer<'_, Vec<Published>> {
         Box::pin(self.publish_twice(topic, messages))
     }

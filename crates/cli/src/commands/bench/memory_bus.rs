@@ -9,7 +9,9 @@ use std::sync::{Mutex, PoisonError};
 
 use onceward_domain::error::{Code, Error};
 use onceward_domain::ports::Answer;
-use onceward_domain::ports::bus::{Bus, Delivery, Message, Published, Settlement, Topic};
+use onceward_domain::ports::bus::{
+    Bus, Capabilities, Delivery, Message, Order, Published, Settlement, Topic,
+};
 use onceward_domain::time::{Millis, Timestamp};
 
 /// The bus.
@@ -39,6 +41,11 @@ impl MemoryBus {
 }
 
 impl Bus for MemoryBus {
+    fn capabilities(&self) -> Capabilities {
+        let (shortest_lease, lateness) = (Millis(0), Millis(0));
+        Capabilities { order: Order::Topic, foresight: true, shortest_lease, lateness }
+    }
+
     fn publish(&self, _: Topic, _: Vec<Message>) -> Answer<'_, Vec<Published>> {
         Box::pin(async { Err(Error::new(Code::Unavailable, "publishing to a bus that is only read")) })
     }

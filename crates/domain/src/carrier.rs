@@ -1,17 +1,17 @@
-//! How a store-backed bus packs messages into one carrier row.
+//! How a bus packs messages into one carrier: a row of the store, or one message of a broker.
 //!
 //! Layout, for each message: id length (u16), id, key length (u16), key, payload length (u32), payload; big-endian.
 //! Invariant: what was packed unpacks to the same messages, and a damaged body is an error, never a panic.
 
 use std::sync::Arc;
 
-use onceward_domain::error::{Code, Error};
-use onceward_domain::ports::bus::Message;
+use crate::error::{Code, Error};
+use crate::ports::bus::Message;
 
 /// Packs messages.
 ///
 /// ```
-/// use onceward::frame::{pack, unpack};
+/// use onceward_domain::carrier::{pack, unpack};
 /// use onceward_domain::ports::bus::Message;
 /// let message = Message { id: "m".into(), key: "k".into(), payload: b"{}".to_vec() };
 /// assert_eq!(unpack(&pack(std::slice::from_ref(&message))).unwrap(), [message]);
