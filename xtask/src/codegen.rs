@@ -3,11 +3,14 @@
 //! A table in the documentation that is written by hand is wrong from the first change on. So the documents
 //! that repeat the code are made from it, and `main` refuses a change that leaves them behind.
 //!
-//! Deliberately absent: generated Rust. Code that derives from a table derives at run time or by macro.
+//! Deliberately absent: generated Rust, with one exception. Code that derives from a table derives at run time or by
+//! macro; but the broker's protocol is written in a language of its own, and whoever builds the program should not
+//! have to build a compiler for it first.
 //!
-//! Read next: `codegen/machines.rs`.
+//! Read next: `codegen/machines.rs`, `codegen/protocol.rs`.
 
 mod machines;
+mod protocol;
 
 use std::fs;
 use std::path::Path;
@@ -50,17 +53,37 @@ struct Output {
 
 /// Writes the files, or compares them with what is there.
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
-    let folder = workspace::root().join(FOLDER);
+    let root = workspace::root();
+    let folder = root.join(FOLDER);
+    // First, because the program that is asked for the API's document below is built with it.
+    let mut stale = protocol(&root, arguments.check)?;
     let outputs = outputs()?;
     if arguments.check {
-        let stale = stale_files(&folder, &outputs)?;
+        stale.extend(stale_files(&folder, &outputs)?);
         if stale.is_empty() {
-            say(&format!("codegen: {} files are fresh", outputs.len()));
+            say(&format!("codegen: {} files are fresh", outputs.len() + 1));
             return Ok(());
         }
         return Err(stale.join("\n").into());
     }
     write(&folder, &outputs)
+}
+
+/// Writes the module of the broker's protocol, or gives a message where it is stale.
+fn protocol(root: &Path, is_check: bool) -> Result<Vec<String>, Failure> {
+    let text = protocol::module(root)?;
+    let (path, name) = (root.join(protocol::MODULE), protocol::MODULE);
+    if is_check {
+        let is_fresh = fs::read_to_string(path).is_ok_and(|found| found == text);
+        return Ok(if is_fresh {
+            Vec::new()
+        } else {
+            vec![format!("{name} is stale; refresh it with `{REFRESH}`")]
+        });
+    }
+    fs::write(path, text).map_err(|cause| format!("could not write {name}: {cause}"))?;
+    say(&format!("codegen: wrote {name}"));
+    Ok(Vec::new())
 }
 
 fn outputs() -> Result<Vec<Output>, Failure> {

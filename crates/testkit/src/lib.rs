@@ -15,4 +15,5 @@ pub mod clock;
 pub mod conformance;
 pub mod ids;
 pub mod model;
+pub mod services;
 pub mod sim;

@@ -1,0 +1,193 @@
+//! Settling: what becomes of a carrier when the last of its messages has its end.
+//!
+//! Invariants: dead messages are in the group's dead-letter topic, acknowledged, before their carrier is taken off the
+//! broker; a carrier some of whose messages are to come again comes again as a whole, and those that have had their end
+//! are not handed out a second time by this bus. Another process hands them out, and the inbox recognises them. What the
+//! broker does not confirm comes again after its lease. Deliberately absent: extending a lease.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use onceward_domain::error::Error;
+use onceward_domain::flight::{End, Flight};
+use onceward_domain::ports::bus::{Message, Published, Topic};
+use onceward_domain::time::Millis;
+
+use crate::consume::Source;
+use crate::failure::{self, LEASE_LOST, Verdict, judge};
+use crate::link::named;
+use crate::proto;
+use crate::publish::{Outgoing, publish};
+use crate::session::seconds;
+
+/// Most carriers whose settled messages are remembered.
+const MEMORY_LIMIT: usize = 1_024;
+
+/// What is needed to settle a carrier.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Ticket {
+    /// Names the delivery towards the broker.
+    pub(crate) handle: String,
+}
+
+/// A carrier whose last message has its end.
+pub(crate) type Landed = (Arc<str>, i64, Flight<Ticket>);
+
+/// Which messages of carriers that come again have had their end.
+#[derive(Debug, Default)]
+pub(crate) struct Memory {
+    ended: BTreeMap<Arc<str>, Vec<Option<End>>>,
+    order: VecDeque<Arc<str>>,
+}
+
+impl Memory {
+    /// What is known of a carrier's messages.
+    pub(crate) fn of(&self, carrier: &str, count: usize) -> Vec<Option<End>> {
+        self.ended
+            .get(carrier)
+            .filter(|ends| ends.len() == count)
+            .cloned()
+            .unwrap_or_else(|| vec![None; count])
+    }
+
+    /// Remembers who needs not come again.
+    fn note(&mut self, carrier: &Arc<str>, ends: &[Option<End>]) {
+        let final_only = ends
+            .iter()
+            .map(|end| end.filter(|end| !matches!(end, End::Retry(_))))
+            .map(|end| end.map(|_| End::Ack));
+        if self.ended.insert(carrier.clone(), final_only.collect()).is_none() {
+            self.order.push_back(carrier.clone());
+        }
+        while self.order.len() > MEMORY_LIMIT {
+            if let Some(oldest) = self.order.pop_front() {
+                self.ended.remove(&oldest);
+            }
+        }
+    }
+
+    fn forget(&mut self, carrier: &str) {
+        if self.ended.remove(carrier).is_some() {
+            self.order.retain(|one| &**one != carrier);
+        }
+    }
+}
+
+/// Puts the dead messages of landed carriers where dead letters go; gives back the carriers that may be ended now.
+pub(crate) async fn bury(out: &Outgoing<'_>, landed: Vec<Landed>) -> Vec<Landed> {
+    let (mut ready, mut graves) = (Vec::new(), Vec::new());
+    for one in landed {
+        let dead: Vec<Message> = one.2.ended(|end| end == End::Dead).cloned().collect();
+        if dead.is_empty() {
+            ready.push(one);
+        } else {
+            graves.push((one, dead));
+        }
+    }
+    // One letter each, so that a person sees and replays one at a time.
+    let buried = graves.into_iter().map(|(one, dead)| async move {
+        let letters = dead.iter().map(|letter| publish(out, std::slice::from_ref(letter)));
+        let is_buried =
+            join_all(letters).await.into_iter().flatten().all(|outcome| outcome == Published::Acked);
+        is_buried.then_some(one)
+    });
+    let mut buried: Vec<Landed> = join_all(buried).await.into_iter().flatten().collect();
+    ready.append(&mut buried);
+    ready
+}
+
+/// The topic's kind has no meaning for its dead letters: they have no order.
+pub(crate) const GRAVE: Topic = Topic::OrderCreate;
+
+/// Notes what needs not come again. Before the broker is told, so that the carrier cannot come back unrecognised.
+pub(crate) fn remember(memory: &mut Memory, landed: &[Landed]) {
+    for (carrier, _, flight) in landed {
+        match flight.wait() {
+            Some(_) => memory.note(carrier, &flight.ends),
+            None => memory.forget(carrier),
+        }
+    }
+}
+
+/// Ends carriers at the broker, or sets the time of their return, all at once.
+///
+/// # Errors
+/// Where the broker did not confirm; the carriers come again after their lease.
+pub(crate) async fn end(source: &Source, landed: Vec<Landed>) -> Result<(), Error> {
+    let mut entries = Vec::new();
+    let mut returns = Vec::new();
+    for (carrier, _, flight) in landed {
+        match flight.wait() {
+            None => entries.push(proto::AckMessageEntry {
+                message_id: carrier.to_string(),
+                receipt_handle: flight.ticket.handle,
+            }),
+            Some(wait) => returns.push(come_again(source, carrier.to_string(), flight.ticket.handle, wait)),
+        }
+    }
+    let (acked, returned) = tokio::join!(ack(source, entries), join_all(returns));
+    returned.into_iter().fold(acked, |first, next| first.and(next))
+}
+
+async fn ack(source: &Source, entries: Vec<proto::AckMessageEntry>) -> Result<(), Error> {
+    const DOING: &str = "acknowledging messages";
+    if entries.is_empty() {
+        return Ok(());
+    }
+    let request = proto::AckMessageRequest {
+        group: Some(named(source.group.clone())),
+        topic: Some(named(source.topic.clone())),
+        entries,
+    };
+    let answer = source.link.ack(&source.client, request).await;
+    let answer = answer.map_err(|status| failure::unavailable(DOING, &status))?;
+    for entry in &answer.entries {
+        let status = entry.status.as_ref();
+        let code = status.map_or(0, |status| status.code);
+        // A lost lease is what the port expects: the message comes again, harmlessly.
+        if judge(code) != Verdict::Done && code != LEASE_LOST {
+            return failure::expect_done(DOING, status);
+        }
+    }
+    if answer.entries.is_empty() { failure::expect_done(DOING, answer.status.as_ref()) } else { Ok(()) }
+}
+
+async fn come_again(source: &Source, carrier: String, handle: String, wait: Millis) -> Result<(), Error> {
+    const DOING: &str = "having a message come again";
+    let request = proto::ChangeInvisibleDurationRequest {
+        group: Some(named(source.group.clone())),
+        topic: Some(named(source.topic.clone())),
+        receipt_handle: handle,
+        invisible_duration: Some(seconds(Duration::from_millis(wait.0.unsigned_abs()))),
+        message_id: carrier,
+    };
+    let answer = source.link.change_lease(&source.client, request).await;
+    let answer = answer.map_err(|status| failure::unavailable(DOING, &status))?;
+    match &answer.status {
+        Some(status) if status.code == LEASE_LOST => Ok(()),
+        status => failure::expect_done(DOING, status.as_ref()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_memory_keeps_final_ends_only_and_is_bounded() {
+        let mut memory = Memory::default();
+        let ends = [Some(End::Ack), Some(End::Retry(Millis(1))), Some(End::Dead), None];
+        memory.note(&"first".into(), &ends);
+        assert_eq!(memory.of("first", 4), [Some(End::Ack), None, Some(End::Ack), None]);
+        assert_eq!(memory.of("first", 3), [None; 3], "another carrier of that name is not known");
+        for number in 0..MEMORY_LIMIT {
+            memory.note(&format!("{number}").into(), &ends);
+        }
+        assert_eq!(memory.of("first", 4), [None; 4]);
+        assert_eq!(memory.ended.len(), MEMORY_LIMIT);
+        memory.forget("7");
+        assert_eq!((memory.ended.len(), memory.order.len()), (MEMORY_LIMIT - 1, MEMORY_LIMIT - 1));
+    }
+}
