@@ -103,14 +103,14 @@ pub(crate) fn bank_at(path: &Path, secret: &[u8], settings: &Settings) -> Result
     Bank::open(path, options).map_err(|cause| Failure::file("opening the sandbox bank", path, &cause))
 }
 
-/// An engine whose gate and transport live in the store.
+/// An engine whose gate and transport live in the store of this process alone.
 fn engine(
     store: &Arc<SqliteStore>,
     keys: KeyRing,
     settings: EngineSettings,
     providers: Vec<Arc<dyn Provider>>,
 ) -> Engine {
-    let ports = Ports::store_backed(Arc::clone(store) as _, Arc::new(SystemIds));
+    let ports = Ports::embedded(Arc::clone(store) as _, Arc::new(SystemIds));
     Engine::new(ports.with_providers(providers), keys, settings)
 }
 

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use onceward::journal_admission::JournalAdmission;
 use onceward::store_admission::StoreAdmission;
 use onceward::store_bus::StoreBus;
 use onceward::store_queue::StoreQueue;
@@ -71,5 +72,16 @@ fn em_02_the_embedded_queue_passes_the_suite() {
             found.into_iter().map(|(_, notice)| notice).collect()
         };
         due_queue::UnderTest { queue, notices: Box::new(notices) }
+    });
+}
+
+#[test]
+fn em_02_the_embedded_gate_with_a_journal_passes_the_suite() {
+    let folder = Folder::new("journal");
+    admission::run_all(&|clock| {
+        let store = folder.store(clock);
+        let gate: Arc<dyn Admission> =
+            Arc::new(JournalAdmission::new(store.clone(), Arc::new(CountingIds::new("gate"))));
+        (store, gate)
     });
 }

@@ -110,7 +110,7 @@ fn admission_conserved(tally: &SkuTally) -> Option<String> {
 
 fn admission_matches_reservations(tally: &SkuTally) -> Option<String> {
     let bucket = tally.bucket.as_ref()?;
-    let open = units(tally, |group| group.admission == Admission::Reserved);
+    let open = tally.journaled + units(tally, |group| group.admission == Admission::Reserved);
     let committed =
         units(tally, |group| matches!(group.admission, Admission::OrderCreated | Admission::Reinstated));
     let agrees = bucket.open_reserved == open && bucket.committed == committed;

@@ -20,6 +20,8 @@ impl Lane {
     pub const SEND_DUE: &'static str = "send_due";
     /// Reservations whose business deadline comes (FS-15).
     pub const DEADLINE: &'static str = "deadline";
+    /// Open reservations of a gate that keeps them in memory, until their business deadline ([`crate::journal`]).
+    pub const JOURNAL: &'static str = "journal";
     /// Unpaid orders whose time comes (OT-04).
     pub const ORDER_EXPIRY: &'static str = "order_expiry";
     /// Events on their way to the bus (FS-11).

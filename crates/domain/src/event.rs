@@ -4,7 +4,7 @@
 //! an event's id is a pure function of its purchase and kind. Deliberately absent: the wire format (engine).
 
 use crate::id::{EventId, IdKind, PurchaseId, RequestId, SkuKey, UserId};
-use crate::purchase::{Line, Reason};
+use crate::purchase::{Line, Purchase, Reason};
 use crate::time::Timestamp;
 
 /// Version of the message's content.
@@ -27,6 +27,26 @@ pub struct OrderCreateRequested {
     pub reserved_at: Timestamp,
     /// Until when an order must exist.
     pub business_deadline: Timestamp,
+}
+
+impl OrderCreateRequested {
+    /// The message of a flash purchase: the same ids and the same content, however often it is rebuilt (FS-03).
+    ///
+    /// # Panics
+    /// Where the purchase has no line.
+    #[must_use]
+    pub fn of(purchase: &Purchase) -> Self {
+        let line = &purchase.lines[0];
+        Self {
+            purchase: purchase.id,
+            key: line.key.clone(),
+            user: purchase.user.clone(),
+            request: purchase.request.clone(),
+            quantity: line.quantity,
+            reserved_at: purchase.reserved_at,
+            business_deadline: purchase.business_deadline,
+        }
+    }
 }
 
 /// What a decision tells the world.
@@ -116,6 +136,22 @@ impl Fact {
             Self::OrderReinstated { .. } => "ORDER_REINSTATED",
             Self::ReservationRejected { .. } => "RESERVATION_REJECTED",
             Self::StockAdjusted { .. } => "STOCK_ADJUSTED",
+        }
+    }
+}
+
+impl Fact {
+    /// Which purchase it is about, if it is about one.
+    #[must_use]
+    pub fn purchase(&self) -> Option<PurchaseId> {
+        match self {
+            Self::OrderCreated { purchase, .. }
+            | Self::OrderCancelled { purchase, .. }
+            | Self::OrderReinstated { purchase, .. }
+            | Self::ReservationRejected { purchase, .. }
+            | Self::OrderPaid { purchase, .. }
+            | Self::OrderRefunded { purchase, .. } => Some(*purchase),
+            Self::StockAdjusted { .. } => None,
         }
     }
 }

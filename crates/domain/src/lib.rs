@@ -23,6 +23,7 @@ pub mod facts;
 pub mod flight;
 pub mod group;
 pub mod id;
+pub mod journal;
 pub mod machine;
 pub mod money;
 pub mod notice;

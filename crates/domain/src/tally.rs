@@ -34,6 +34,8 @@ pub struct SkuTally {
     pub bucket: Option<Bucket>,
     /// Its purchases, grouped by state.
     pub groups: Vec<Group>,
+    /// Units of reservations that only the gate's journal holds ([`crate::journal`]).
+    pub journaled: i64,
     /// Buyers whose live orders hold more than `per_user_limit` units.
     pub buyers_over_limit: u64,
     /// Sum of `available` over all ledger entries that were written (releases and adjustments).

@@ -16,6 +16,7 @@ use onceward_domain::ports::store::Store;
 use onceward_domain::retry::RetryPolicy;
 use onceward_domain::time::Millis;
 
+use crate::journal_admission::JournalAdmission;
 use crate::runtime::Signals;
 use crate::store_admission::StoreAdmission;
 use crate::store_bus::StoreBus;
@@ -41,7 +42,14 @@ pub struct Ports {
 }
 
 impl Ports {
-    /// Gate, queue and transport kept in the store itself: the embedded default, and PostgreSQL alone (EM-05).
+    /// Gate, queue and transport kept in a store that only this process lets buyers into: the embedded default.
+    #[must_use]
+    pub fn embedded(store: Arc<dyn Store>, ids: Arc<dyn Ids>) -> Self {
+        let admission = Arc::new(JournalAdmission::new(store.clone(), ids.clone()));
+        Self { admission, ..Self::store_backed(store, ids) }
+    }
+
+    /// Gate, queue and transport kept in a store that several nodes share: PostgreSQL alone (EM-05).
     #[must_use]
     pub fn store_backed(store: Arc<dyn Store>, ids: Arc<dyn Ids>) -> Self {
         let admission = Arc::new(StoreAdmission::new(store.clone(), ids.clone()));

@@ -9,12 +9,15 @@
 //!
 //! **Deliberately absent.** Rules (in the domain), drivers (in adapters), HTTP.
 //!
-//! **Read next.** [`execute`] → [`workers::consumer`] → [`store_admission`] → [`runtime`].
+//! **Read next.** [`execute`] → [`workers::consumer`] → [`store_admission`], [`journal_admission`] →
+//! [`runtime`].
 
 pub mod engine;
 pub mod execute;
 pub mod gate;
+pub mod journal_admission;
 pub mod observe;
+mod open_reservations;
 pub mod operations;
 pub mod runtime;
 pub mod store_admission;

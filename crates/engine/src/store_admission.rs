@@ -40,7 +40,13 @@ impl StoreAdmission {
         Self { store, ids }
     }
 
-    async fn claim(&self, lane: &'static str, limit: u32, lease: Millis) -> Result<Vec<Claimed>, Error> {
+    /// Claims entries of one of the gate's lanes.
+    pub(crate) async fn claim(
+        &self,
+        lane: &'static str,
+        limit: u32,
+        lease: Millis,
+    ) -> Result<Vec<Claimed>, Error> {
         let request = ClaimRequest { lane: Lane::new(lane), limit, lease, sequence: Sequence::ByDue };
         self.store.claim_due(request).await
     }
@@ -84,18 +90,28 @@ impl StoreAdmission {
         Ok(claims.into_iter().map(|one| sort_overdue(&facts, one)).collect())
     }
 
-    async fn find_one(&self, id: PurchaseId) -> Result<Option<AdmissionView>, Error> {
+    /// The row of a flash purchase.
+    pub(crate) async fn find_row(&self, id: PurchaseId) -> Result<Option<Purchase>, Error> {
         let mut facts = self.store.view(Need { purchases: vec![id], ..Need::default() }).await?;
-        let Some(purchase) = facts.purchases.remove(&id).filter(|one| one.route == Route::Flash) else {
-            return Ok(None);
-        };
+        Ok(facts.purchases.remove(&id).filter(|one| one.route == Route::Flash))
+    }
+
+    /// A reservation with how far its message has travelled.
+    pub(crate) async fn view(&self, purchase: Purchase) -> Result<AdmissionView, Error> {
         let transport = if purchase.reservation.is_some() {
             Transport::Published
         } else {
-            let entry = self.store.find_due(Lane::new(Lane::SEND_DUE), id).await?;
+            let entry = self.store.find_due(Lane::new(Lane::SEND_DUE), purchase.id).await?;
             entry.map_or(Transport::Published, |entry| transport_of(&entry))
         };
-        Ok(Some(AdmissionView { purchase, transport }))
+        Ok(AdmissionView { purchase, transport })
+    }
+
+    async fn find_one(&self, id: PurchaseId) -> Result<Option<AdmissionView>, Error> {
+        match self.find_row(id).await? {
+            Some(purchase) => self.view(purchase).await.map(Some),
+            None => Ok(None),
+        }
     }
 }
 
@@ -129,21 +145,8 @@ fn transport_of(entry: &Waiting) -> Transport {
     }
 }
 
-fn to_message(purchase: &Purchase) -> OrderCreateRequested {
-    let line = &purchase.lines[0];
-    OrderCreateRequested {
-        purchase: purchase.id,
-        key: line.key.clone(),
-        user: purchase.user.clone(),
-        request: purchase.request.clone(),
-        quantity: line.quantity,
-        reserved_at: purchase.reserved_at,
-        business_deadline: purchase.business_deadline,
-    }
-}
-
 fn messages(facts: &Facts, ids: &[PurchaseId]) -> Vec<OrderCreateRequested> {
-    ids.iter().filter_map(|id| facts.purchases.get(id)).map(to_message).collect()
+    ids.iter().filter_map(|id| facts.purchases.get(id)).map(OrderCreateRequested::of).collect()
 }
 
 fn sort_overdue(facts: &Facts, claimed: Claimed) -> OverdueClaim {
@@ -154,7 +157,7 @@ fn sort_overdue(facts: &Facts, claimed: Claimed) -> OverdueClaim {
             continue;
         };
         if purchase.business_deadline <= facts.now {
-            reservations.push(to_message(purchase));
+            reservations.push(OrderCreateRequested::of(purchase));
         } else {
             let (first, ids) = remaining.get_or_insert((purchase.business_deadline, Vec::new()));
             *first = (*first).min(purchase.business_deadline);
@@ -164,7 +167,8 @@ fn sort_overdue(facts: &Facts, claimed: Claimed) -> OverdueClaim {
     OverdueClaim { held: claimed.held, reservations, remaining }
 }
 
-fn need_of_reserve(commands: &[Reserve]) -> Need {
+/// What a decision on these commands needs.
+pub(crate) fn need_of_reserve(commands: &[Reserve]) -> Need {
     let mut need = Need::default();
     for command in commands {
         if !need.skus.contains(&command.key) {

@@ -11,6 +11,7 @@ use onceward_domain::derive::payload_hash;
 use onceward_domain::event::OrderCreateRequested;
 use onceward_domain::facts::Need;
 use onceward_domain::id::{RequestId, UserId};
+use onceward_domain::machine::admission::Admission;
 use onceward_domain::ports::admission::ReserveAnswer;
 use onceward_domain::ports::bus::{Message, Topic};
 use onceward_domain::time::{Millis, Timestamp};
@@ -65,7 +66,7 @@ fn order(house: &House, messages: &[OrderCreateRequested]) -> Vec<Outcome> {
         ..Need::default()
     };
     let member = house.engine.ids().member();
-    let decide = move |facts: &mut _| create_orders(facts, &batch, &member);
+    let decide = move |facts: &mut _| create_orders(facts, &batch, Admission::Absent, &member);
     block_on(onceward::execute::execute(&house.engine, "create_orders", need, decide)).expect("it decides")
 }
 

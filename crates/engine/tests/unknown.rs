@@ -330,7 +330,7 @@ fn fs_03_messages_of_an_older_key_version_are_still_ours() {
     house.reserve("u1", "r1", 1);
     let rotated = onceward_domain::derive::KeyRing::new(&[(1, vec![7; 32]), (2, vec![8; 32])]).unwrap();
     let ids = Arc::new(onceward_testkit::ids::CountingIds::new("rotated"));
-    let ports = onceward::Ports::store_backed(house.store.clone(), ids);
+    let ports = onceward::Ports::embedded(house.store.clone(), ids);
     let engine = onceward::Engine::new(ports, rotated, onceward::Settings::default());
     let next = House { engine, store: house.store.clone(), clock: house.clock.clone() };
     let again = next.reserve("u1", "r1", 1);

@@ -125,6 +125,7 @@ queries! {
     TALLY_GROUPS = "tally/groups";
     TALLY_GROUPS_UNSCHEDULED = "tally/groups_unscheduled";
     TALLY_INBOX_CONTRADICTIONS = "tally/inbox_contradictions";
+    TALLY_JOURNAL = "tally/journal";
     TALLY_LEDGER = "tally/ledger";
     TALLY_MONEY_CONTRADICTIONS = "tally/money_contradictions";
     TALLY_QUARANTINED = "tally/quarantined";

@@ -3,12 +3,13 @@
 //! Invariant: one snapshot. Which states belong to a sum is asked of the machines and bound as a mask with a bit for
 //! each state, so that no statement names one. Deliberately absent: verdicts (the domain's audit judges).
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use onceward_domain::catalogue::Sku;
 use onceward_domain::due::Lane;
 use onceward_domain::error::Error;
 use onceward_domain::id::{ActivityId, SkuId, SkuKey};
+use onceward_domain::journal;
 use onceward_domain::machine::Machine;
 use onceward_domain::machine::group::Group as GroupStatus;
 use onceward_domain::machine::group_charge::GroupCharge;
@@ -34,12 +35,14 @@ pub(crate) fn tally(conn: &Connection, refs: &mut Refs, now: Timestamp, bytes: u
     let mut groups = groups(conn)?;
     let over = pairs(conn, queries::TALLY_BUYERS_OVER_LIMIT, live_masks())?;
     let ledger = pairs(conn, queries::TALLY_LEDGER, [])?;
+    let journal = journal(conn, refs)?;
     let mut skus = Vec::new();
     for (sku_ref, sku) in all_skus(conn)? {
         skus.push(SkuTally {
             bucket: bucket(conn, refs, &sku.key)?,
             groups: groups.remove(&sku_ref).unwrap_or_default(),
             buyers_over_limit: over.get(&sku_ref).map_or(0, |count| count.unsigned_abs()),
+            journaled: journal.get(&sku.key).copied().unwrap_or(0),
             ledger_available: ledger.get(&sku_ref).copied().unwrap_or(0),
             sku,
         });
@@ -79,6 +82,24 @@ fn group_orders(conn: &Connection, refs: &mut Refs) -> Result<GroupTally, Error>
         state_contradictions: one(conn, queries::TALLY_GROUP_CONTRADICTIONS, states)?,
         unscheduled: one(conn, queries::TALLY_GROUPS_UNSCHEDULED, unscheduled)?,
     })
+}
+
+/// Units of the reservations that only the gate's journal holds.
+fn journal(conn: &Connection, refs: &mut Refs) -> Result<BTreeMap<SkuKey, i64>, Error> {
+    let mut units: BTreeMap<SkuKey, i64> = BTreeMap::new();
+    let lane = refs.word_ref(conn, Lane::JOURNAL)?;
+    let entries = every(conn, queries::TALLY_JOURNAL, [lane], DOING, |row| get::<Vec<u8>>(row, 0))?;
+    for body in entries {
+        for one in journal::unpack(&body)? {
+            let row = first(conn, queries::PURCHASE_SEQ_OF, [one.purchase.bytes()], DOING, |row| {
+                get::<i64>(row, 0)
+            })?;
+            if row.is_none() {
+                *units.entry(one.key).or_default() += i64::from(one.quantity);
+            }
+        }
+    }
+    Ok(units)
 }
 
 fn money_states() -> (u8, u8, u8) {

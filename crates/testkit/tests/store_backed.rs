@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use onceward::journal_admission::JournalAdmission;
 use onceward::store_admission::StoreAdmission;
 use onceward::store_bus::StoreBus;
 use onceward::store_queue::StoreQueue;
@@ -56,6 +57,16 @@ fn pr_03_the_queues_suite_notices_a_store_without_fencing() {
         due_queue::run_all(&|clock| queue_over(ModelStore::with_defect(clock, Defect::RepeatTokens)));
     });
     assert!(noticed.is_err(), "the queue's suite is blind");
+}
+
+#[test]
+fn em_05_the_journalled_gate_passes_the_suite() {
+    admission::run_all(&|clock| {
+        let store: Arc<dyn Store> = Arc::new(ModelStore::new(clock));
+        let gate = JournalAdmission::new(store.clone(), Arc::new(CountingIds::new("gate")));
+        let gate: Arc<dyn Admission> = Arc::new(gate);
+        (store, gate)
+    });
 }
 
 #[test]

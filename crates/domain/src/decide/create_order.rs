@@ -68,7 +68,8 @@ impl Outcome {
     }
 }
 
-/// Decides a batch of messages; `member` names the entry of its orders in the expiry lane.
+/// Decides a batch of messages; `member` names the entry of its orders in the expiry lane. A reservation that the store
+/// first hears of by its message is born with the state `birth` at the gate ([`crate::ports::admission::Admission::birth`]).
 ///
 /// Needs `skus`, `buyers` and `purchases` of every message.
 ///
@@ -77,6 +78,7 @@ impl Outcome {
 pub fn create_orders(
     facts: &mut Facts,
     batch: &[Incoming],
+    birth: Admission,
     member: &Member,
 ) -> Result<(ChangeSet, Vec<Outcome>), Error> {
     let mut draft = Draft::default();
@@ -84,7 +86,7 @@ pub fn create_orders(
     let mut created: Vec<PurchaseId> = Vec::new();
     let mut first_due = Timestamp(i64::MAX);
     for incoming in batch {
-        let outcome = decide_one(facts, &mut draft, incoming)?;
+        let outcome = decide_one(facts, &mut draft, incoming, birth)?;
         if let Outcome::Created(_) = outcome {
             let purchase = &facts.purchases[&incoming.message.purchase];
             let order = purchase.order.as_ref().expect("it was just created");
@@ -104,7 +106,12 @@ pub fn create_orders(
     Ok((draft.finish(facts), outcomes))
 }
 
-fn decide_one(facts: &mut Facts, draft: &mut Draft, incoming: &Incoming) -> Result<Outcome, Error> {
+fn decide_one(
+    facts: &mut Facts,
+    draft: &mut Draft,
+    incoming: &Incoming,
+    birth: Admission,
+) -> Result<Outcome, Error> {
     let message = &incoming.message;
     if let Some(known) = facts.purchases.get(&message.purchase) {
         let agrees = agrees_with(known, message);
@@ -132,10 +139,11 @@ fn decide_one(facts: &mut Facts, draft: &mut Draft, incoming: &Incoming) -> Resu
     match objection(facts, message) {
         Some(reason) => {
             let inbox = Inbox { payload_hash: incoming.payload_hash, result: InboxResult::OrderRejected };
-            reject(facts, draft, message, reason, ReservationEvent::Reject, Some(inbox))?;
+            let refusal = Refusal { reason, event: ReservationEvent::Reject, inbox: Some(inbox), birth };
+            reject(facts, draft, message, refusal)?;
             Ok(Outcome::Rejected(reason))
         }
-        None => create(facts, draft, incoming),
+        None => create(facts, draft, incoming, birth),
     }
 }
 
@@ -183,7 +191,12 @@ fn objection(facts: &Facts, message: &OrderCreateRequested) -> Option<Reason> {
     None
 }
 
-fn create(facts: &mut Facts, draft: &mut Draft, incoming: &Incoming) -> Result<Outcome, Error> {
+fn create(
+    facts: &mut Facts,
+    draft: &mut Draft,
+    incoming: &Incoming,
+    birth: Admission,
+) -> Result<Outcome, Error> {
     let message = &incoming.message;
     let sku = &facts.skus[&message.key];
     let Ok(total) = sku.price.times(message.quantity) else {
@@ -212,7 +225,7 @@ fn create(facts: &mut Facts, draft: &mut Draft, incoming: &Incoming) -> Result<O
     draft.move_stock(facts, &message.key, BIRTH, message.quantity);
     let known = facts.purchases.get(&message.purchase).cloned();
     let is_new = known.is_none();
-    let mut purchase = known.unwrap_or_else(|| unheard_of(facts, message));
+    let mut purchase = known.unwrap_or_else(|| unheard_of(facts, message, birth));
     if !is_new {
         draft.move_purchase(
             facts,
@@ -241,8 +254,8 @@ fn create(facts: &mut Facts, draft: &mut Draft, incoming: &Incoming) -> Result<O
     Ok(Outcome::Created(id))
 }
 
-/// A reservation that only a gate outside the store has known until now.
-pub(super) fn unheard_of(facts: &Facts, message: &OrderCreateRequested) -> Purchase {
+/// A reservation that only the gate has known until now.
+fn unheard_of(facts: &Facts, message: &OrderCreateRequested, birth: Admission) -> Purchase {
     let place = free_place(facts, &message.key, &message.user, message.quantity);
     Purchase {
         id: message.purchase,
@@ -251,7 +264,7 @@ pub(super) fn unheard_of(facts: &Facts, message: &OrderCreateRequested) -> Purch
         user: message.user.clone(),
         request: message.request.clone(),
         lines: vec![Line { key: message.key.clone(), quantity: message.quantity, place, unit_price: None }],
-        admission: Admission::Absent,
+        admission: birth,
         compensation: None,
         reservation: None,
         reason: None,
@@ -264,21 +277,34 @@ pub(super) fn unheard_of(facts: &Facts, message: &OrderCreateRequested) -> Purch
     }
 }
 
+/// Why and how a reservation is refused.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Refusal {
+    pub(super) reason: Reason,
+    pub(super) event: ReservationEvent,
+    /// The message that caused it, if one did.
+    pub(super) inbox: Option<Inbox>,
+    /// The gate's state of a reservation that the store has not heard of.
+    pub(super) birth: Admission,
+}
+
 /// Writes a durable rejection with its compensation task and event (FS-09, FS-15).
 pub(super) fn reject(
     facts: &mut Facts,
     draft: &mut Draft,
     message: &OrderCreateRequested,
-    reason: Reason,
-    event: ReservationEvent,
-    inbox: Option<Inbox>,
+    refusal: Refusal,
 ) -> Result<(), Error> {
+    let Refusal { reason, event, inbox, birth } = refusal;
     let row = Reservation::Reserved.next(event).expect("a reserved one may be refused");
     let known = facts.purchases.get(&message.purchase).cloned();
     let is_new = known.is_none();
-    let mut purchase = known.unwrap_or_else(|| unheard_of(facts, message));
+    let mut purchase = known.unwrap_or_else(|| unheard_of(facts, message, birth));
     if is_new {
-        purchase.lines[0].place = freed_place(purchase.id);
+        // Where the gate's state is kept in the row, the buyer's place is held until the gate gives the units back.
+        if birth == Admission::Absent {
+            purchase.lines[0].place = freed_place(purchase.id);
+        }
     } else {
         let place = purchase.lines[0].place;
         let step = Step::Reservation { to: row.to, reason: Some(reason), inbox, place };

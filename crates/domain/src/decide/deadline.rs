@@ -4,10 +4,11 @@
 
 use crate::changes::ChangeSet;
 use crate::decide::Draft;
-use crate::decide::create_order::reject;
+use crate::decide::create_order::{Refusal, reject};
 use crate::error::Error;
 use crate::event::OrderCreateRequested;
 use crate::facts::Facts;
+use crate::machine::admission::Admission;
 use crate::machine::reservation::{Reservation, ReservationEvent};
 use crate::purchase::Reason;
 
@@ -22,7 +23,8 @@ pub enum Outcome {
     NotYet,
 }
 
-/// Rejects reservations whose deadline has passed and that nobody has decided on.
+/// Rejects reservations whose deadline has passed and that nobody has decided on. `birth` as in
+/// [`crate::decide::create_order::create_orders`].
 ///
 /// Needs `skus`, `buyers` and `purchases` of every reservation.
 ///
@@ -31,6 +33,7 @@ pub enum Outcome {
 pub fn pass_deadline(
     facts: &mut Facts,
     overdue: &[OrderCreateRequested],
+    birth: Admission,
 ) -> Result<(ChangeSet, Vec<Outcome>), Error> {
     let mut draft = Draft::default();
     let mut outcomes = Vec::with_capacity(overdue.len());
@@ -46,7 +49,8 @@ pub fn pass_deadline(
             Outcome::NotYet
         } else {
             let reason = Reason::BusinessDeadlineExceeded;
-            reject(facts, &mut draft, message, reason, ReservationEvent::PassDeadline, None)?;
+            let event = ReservationEvent::PassDeadline;
+            reject(facts, &mut draft, message, Refusal { reason, event, inbox: None, birth })?;
             Outcome::Rejected
         });
     }

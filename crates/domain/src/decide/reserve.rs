@@ -7,8 +7,10 @@
 use crate::changes::ChangeSet;
 use crate::decide::{Draft, free_place};
 use crate::due::{DueChange, Lane, Member, pack_ids};
+use crate::event::OrderCreateRequested;
 use crate::facts::Facts;
 use crate::id::PurchaseId;
+use crate::journal;
 use crate::machine::Machine;
 use crate::machine::admission::{Admission, AdmissionEvent};
 use crate::ports::admission::{Reserve, ReserveAnswer};
@@ -45,6 +47,22 @@ pub fn reserve(facts: &mut Facts, commands: &[Reserve], member: &Member) -> (Cha
         }
     }
     (draft.finish(facts), answers)
+}
+
+/// Turns a decided batch into what a gate writes that keeps open reservations in memory: no rows, but one journal entry
+/// that says all of them and is due at the earliest deadline. Gives back what the gate must remember.
+pub fn keep_in_journal(changes: &mut ChangeSet) -> Vec<Purchase> {
+    let admitted = std::mem::take(&mut changes.new_purchases);
+    let reservations: Vec<OrderCreateRequested> = admitted.iter().map(OrderCreateRequested::of).collect();
+    for change in &mut changes.due {
+        if let DueChange::Put { lane, body, .. } = change
+            && lane.as_str() == Lane::DEADLINE
+        {
+            *lane = Lane::new(Lane::JOURNAL);
+            *body = journal::pack(&reservations);
+        }
+    }
+    admitted
 }
 
 fn refuse(facts: &Facts, command: &Reserve) -> Option<ReserveAnswer> {

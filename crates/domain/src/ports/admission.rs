@@ -9,6 +9,7 @@ use crate::catalogue::Bucket;
 use crate::due::Held;
 use crate::event::{Event, OrderCreateRequested};
 use crate::id::{CompensationId, PurchaseId, RequestId, ReservationId, SkuKey, UserId};
+use crate::machine::admission::Admission as AdmissionStatus;
 use crate::machine::reservation::Reservation as ReservationStatus;
 use crate::machine::transport::Transport;
 use crate::ports::Answer;
@@ -227,6 +228,12 @@ pub trait Admission: Send + Sync {
 
     /// Whether the gate's counters are rows of the store of record, made in the SKU's own transaction.
     fn lives_in_store(&self) -> bool;
+
+    /// The gate's state with which a reservation is written that the store first hears of by its message or its deadline:
+    /// `Absent` where the gate keeps that state elsewhere, `Reserved` where it will look for it in that row.
+    fn birth(&self) -> AdmissionStatus {
+        AdmissionStatus::Absent
+    }
 
     /// The counters of a SKU.
     fn counters(&self, key: SkuKey) -> Answer<'_, Option<Bucket>>;

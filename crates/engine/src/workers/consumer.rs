@@ -123,7 +123,8 @@ async fn decide_part(engine: &Engine, part: &[Incoming]) -> Result<Vec<Outcome>,
     let need = need_of_messages(part.iter().map(|incoming| &incoming.message));
     let member = engine.ids().member();
     let batch = part.to_vec();
-    let decision = move |facts: &mut Facts| create_orders(facts, &batch, &member);
+    let birth = engine.admission().birth();
+    let decision = move |facts: &mut Facts| create_orders(facts, &batch, birth, &member);
     let decided = execute(engine, "create_orders", need.clone(), decision).await;
     match decided {
         Ok(outcomes) => {

@@ -4,6 +4,7 @@
 
 use onceward_domain::decide::deadline::{Outcome, pass_deadline};
 use onceward_domain::error::Error;
+use onceward_domain::facts::Facts;
 use onceward_domain::ports::admission::OverdueClaim;
 
 use crate::engine::Engine;
@@ -27,8 +28,9 @@ pub async fn step(engine: &Engine) -> Result<Next, Error> {
         }
         let need = need_of_messages(claim.reservations.iter());
         let overdue = claim.reservations.clone();
-        let outcomes =
-            execute(engine, "pass_deadline", need, move |facts| pass_deadline(facts, &overdue)).await?;
+        let birth = engine.admission().birth();
+        let decide = move |facts: &mut Facts| pass_deadline(facts, &overdue, birth);
+        let outcomes = execute(engine, "pass_deadline", need, decide).await?;
         if outcomes.contains(&Outcome::Rejected) {
             observe::order_refused("BUSINESS_DEADLINE_EXCEEDED");
             engine.signals().compensate.notify_one();

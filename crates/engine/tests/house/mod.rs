@@ -175,5 +175,5 @@ impl House {
 
 /// A second engine over the same store: another process, or the next life of a killed one.
 pub(crate) fn engine_over(store: Arc<dyn Store>) -> Engine {
-    Engine::new(Ports::store_backed(store, Arc::new(CountingIds::new("t"))), keys(), Settings::default())
+    Engine::new(Ports::embedded(store, Arc::new(CountingIds::new("t"))), keys(), Settings::default())
 }

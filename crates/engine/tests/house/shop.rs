@@ -32,7 +32,7 @@ impl Shop {
     pub(crate) fn with(activity: Activity) -> Self {
         let mut house = House::with(3, 1, activity);
         let bank = Bank::new();
-        let ports = Ports::store_backed(house.store.clone(), Arc::new(CountingIds::new("shop")));
+        let ports = Ports::embedded(house.store.clone(), Arc::new(CountingIds::new("shop")));
         house.engine = Engine::new(ports.with_providers(vec![bank.clone()]), keys(), Settings::default());
         Self { house, bank }
     }

@@ -100,8 +100,7 @@ impl House {
         let (providers, sandbox) = bank.map_or((Vec::new(), None), |(one, bank)| (vec![one], Some(bank)));
         let store: Arc<dyn Store> = Arc::new(ModelStore::new(clock.clone()));
         let keys = KeyRing::new(&[(1, vec![7; 32])]).unwrap();
-        let ports =
-            Ports::store_backed(store.clone(), Arc::new(CountingIds::new("t"))).with_providers(providers);
+        let ports = Ports::embedded(store.clone(), Arc::new(CountingIds::new("t"))).with_providers(providers);
         let engine = Engine::new(ports, keys, onceward::Settings::default());
         let gate = Gate::open(engine.clone());
         let metrics = None;

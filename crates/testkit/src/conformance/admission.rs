@@ -19,9 +19,7 @@ use onceward_domain::ports::store::Store;
 use onceward_domain::purchase::{Line, Purchase, Reason};
 use onceward_domain::time::Millis;
 
-use super::store::ground::{
-    Ground as Base, LEASE, START, activity, create_order, id, reserved, sku, step_of, task,
-};
+use super::store::ground::{Ground as Base, LEASE, START, activity, create_order, id, sku, step_of, task};
 use crate::block_on::block_on;
 use crate::clock::ManualClock;
 
@@ -129,18 +127,21 @@ impl Ground {
         block_on(self.gate.project(vec![event])).expect("the gate answers").remove(0)
     }
 
-    /// The reservation as the store of record keeps it, written there first where the gate lives elsewhere.
-    fn recorded(&self, number: u64, user: &str) -> Purchase {
+    /// The reservation as the store of record keeps it: written there with the state it is born with, where the gate has
+    /// kept it to itself until now.
+    fn recorded(&self, number: u64) -> Purchase {
         if self.base.purchase(id(number)).is_none() {
-            let new_purchases = vec![reserved(number, user, &self.key)];
-            self.base.must(ChangeSet { new_purchases, ..ChangeSet::default() });
+            let view = block_on(self.gate.find(id(number))).expect("the gate answers");
+            let mut purchase = view.expect("it was reserved").purchase;
+            purchase.admission = self.gate.birth();
+            self.base.must(ChangeSet { new_purchases: vec![purchase], ..ChangeSet::default() });
         }
         self.base.purchase(id(number)).expect("it is there")
     }
 
     /// A durable, authorized rejection, as the compensator needs it.
-    fn reject(&self, number: u64, user: &str) {
-        let purchase = self.recorded(number, user);
+    fn reject(&self, number: u64) {
+        let purchase = self.recorded(number);
         let reason = Some(Reason::StockShort);
         let place = purchase.lines[0].place;
         let step = Step::Reservation { to: Status::Compensating, reason, inbox: None, place };
@@ -152,8 +153,8 @@ impl Ground {
     }
 
     /// An order in the store of record.
-    fn order(&self, number: u64, user: &str) -> Purchase {
-        let purchase = self.recorded(number, user);
+    fn order(&self, number: u64) -> Purchase {
+        let purchase = self.recorded(number);
         let changed = create_order(&purchase, purchase.lines[0].place);
         self.base.must(ChangeSet { purchases: vec![changed], ..ChangeSet::default() });
         self.base.purchase(purchase.id).expect("it is there")
@@ -328,7 +329,7 @@ fn overdue(ground: &Ground) {
 
 fn compensates(ground: &Ground) {
     let purchase = ground.must(1, "u", 2);
-    ground.reject(1, "u");
+    ground.reject(1);
     assert_eq!(ground.compensate(purchase), CompensateCode::Applied);
     assert_eq!(ground.counters(), (3, 0, 0));
     for _ in 0..3 {
@@ -341,7 +342,7 @@ fn compensates(ground: &Ground) {
 fn compensates_nothing(ground: &Ground) {
     assert_eq!(ground.compensate(id(9)), CompensateCode::Missing);
     let purchase = ground.must(1, "u", 1);
-    let order = ground.order(1, "u");
+    let order = ground.order(1);
     assert_eq!(ground.project(created(&order)), Projected::Applied);
     assert_eq!(ground.compensate(purchase), CompensateCode::OrderExists);
     assert_eq!(ground.project(cancelled(&order)), Projected::Applied);
@@ -351,7 +352,7 @@ fn compensates_nothing(ground: &Ground) {
 
 fn projects(ground: &Ground) {
     ground.must(1, "u", 2);
-    let order = ground.order(1, "u");
+    let order = ground.order(1);
     assert_eq!(ground.project(created(&order)), Projected::Applied);
     assert_eq!(ground.counters(), (1, 0, 2));
     assert_eq!(ground.project(created(&order)), Projected::Nothing);
@@ -366,7 +367,7 @@ fn projects(ground: &Ground) {
 
     // A cancellation that overtakes the creation ends alike.
     ground.must(2, "v", 1);
-    let order = ground.order(2, "v");
+    let order = ground.order(2);
     assert_eq!(ground.project(cancelled(&order)), Projected::Applied);
     assert_eq!(ground.project(created(&order)), Projected::Nothing);
     assert_eq!(ground.counters(), (3, 0, 0));

@@ -7,7 +7,10 @@ use std::sync::Arc;
 
 use onceward_domain::catalogue::Sku;
 use onceward_domain::changes::Transition;
+use onceward_domain::due::Lane;
+use onceward_domain::event::OrderCreateRequested;
 use onceward_domain::id::{PurchaseId, SkuKey, UserId};
+use onceward_domain::journal;
 use onceward_domain::machine::Machine;
 use onceward_domain::machine::order::{Order as OrderStatus, OrderEvent};
 use onceward_domain::machine::reservation::Reservation as Status;
@@ -92,8 +95,22 @@ impl Rows {
             bucket: self.buckets.get(&sku.key).cloned(),
             groups: groups.into_iter().map(group).collect(),
             buyers_over_limit: u64::try_from(over).expect("memory is smaller"),
+            journaled: self.journaled(&sku.key),
             ledger_available: self.ledger_available(&sku.key),
         }
+    }
+
+    /// Reservations that only the journal holds.
+    pub(crate) fn journal(&self) -> Vec<OrderCreateRequested> {
+        let entries = self.due.iter().filter(|((lane, _), _)| lane.as_str() == Lane::JOURNAL);
+        entries
+            .flat_map(|(_, entry)| journal::unpack(&entry.body).expect("the journal is whole"))
+            .filter(|one| !self.purchases.contains(&one.purchase))
+            .collect()
+    }
+
+    fn journaled(&self, key: &SkuKey) -> i64 {
+        self.journal().iter().filter(|one| one.key == *key).map(|one| i64::from(one.quantity)).sum()
     }
 
     fn ledger_available(&self, key: &SkuKey) -> i64 {

@@ -12,6 +12,7 @@ use std::fmt::Debug;
 
 use onceward_domain::catalogue::{Bucket, Sku, Stock};
 use onceward_domain::decide::cancel::EXPIRED;
+use onceward_domain::event::OrderCreateRequested;
 use onceward_domain::id::{PurchaseId, SkuKey, UserId};
 use onceward_domain::machine::Machine;
 use onceward_domain::machine::admission::Admission;
@@ -31,6 +32,8 @@ pub(crate) struct Auditor {
     seen: BTreeMap<PurchaseId, Purchase>,
     promised: BTreeMap<PurchaseId, &'static str>,
     version: u64,
+    /// How many promises there were at the last look.
+    kept: usize,
     /// Whether tries may be used up here, so that something may end frozen, for a person.
     is_weary: bool,
     treasurer: Treasurer,
@@ -55,18 +58,14 @@ impl Auditor {
     /// Looks at the rows, if they changed since the last look.
     pub(crate) fn look(&mut self, world: &World) {
         let rows = world.store.rows();
-        for (purchase, what) in world.take_promises() {
-            self.promised.insert(purchase, what);
-            if !rows.purchases.contains(&purchase) {
-                world.violated(format!("a buyer was told {what} for {purchase:?}, which does not exist"));
-            }
-        }
-        if rows.version == self.version {
+        self.promised.extend(world.take_promises());
+        if rows.version == self.version && self.kept == self.promised.len() {
             return;
         }
+        let journal = rows.journal();
         self.version = rows.version;
         for (key, sku) in rows.skus.iter() {
-            check_sku(world, &rows, key, sku);
+            check_sku(world, &rows, &journal, key, sku);
         }
         for (id, purchase) in rows.purchases.iter() {
             let before = self.seen.get(id);
@@ -84,8 +83,9 @@ impl Auditor {
         if rows.purchases.len() != self.seen.len() {
             world.violated("a purchase vanished".to_owned());
         }
+        self.kept = self.promised.len();
         for (id, what) in &self.promised {
-            if !rows.purchases.contains(id) {
+            if !rows.purchases.contains(id) && !journal.iter().any(|one| one.purchase == *id) {
                 world.violated(format!("a buyer was told {what} for {id:?}, which does not exist"));
             }
         }
@@ -122,6 +122,9 @@ impl Auditor {
 
     /// Every deadline has passed: no reservation may wait any longer (FS-15).
     pub(crate) fn look_for_undecided(&self, world: &World) {
+        for one in world.store.rows().journal() {
+            world.violated(format!("FS-15: its deadline passed unseen in the journal: {one:?}"));
+        }
         for (_, purchase) in world.store.rows().purchases.iter() {
             if purchase.route == Route::Flash && purchase.reservation.is_none() {
                 world.violated(format!("FS-15: its deadline passed unseen: {}", describe(purchase)));
@@ -170,12 +173,14 @@ impl Auditor {
     }
 }
 
-fn check_sku(world: &World, rows: &Rows, key: &SkuKey, sku: &Sku) {
+fn check_sku(world: &World, rows: &Rows, journal: &[OrderCreateRequested], key: &SkuKey, sku: &Sku) {
     let frees = rows.activities.get(&key.activity).is_some_and(|activity| activity.cancelled_frees_limit);
     let mut units = Units::default();
     for (_, purchase) in rows.purchases.iter() {
         add_units(&mut units, key, purchase, frees);
     }
+    let journaled = journal.iter().filter(|one| one.key == *key).map(|one| i64::from(one.quantity));
+    units.open_reserved += journaled.sum::<i64>();
     let Units { occupied, sold, open_reserved, committed, by_user } = units;
     let initial = sku.stock.initial;
     let stock = Stock { initial, available: initial - occupied - sold, occupied, sold };

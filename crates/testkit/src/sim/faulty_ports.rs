@@ -12,6 +12,7 @@ use onceward_domain::due::Token;
 use onceward_domain::error::Error;
 use onceward_domain::event::Event;
 use onceward_domain::id::{PurchaseId, SkuKey, UserId};
+use onceward_domain::machine::admission::Admission as AdmissionStatus;
 use onceward_domain::ports::Answer;
 use onceward_domain::ports::admission::{
     Admission, AdmissionView, Compensate, CompensateCode, OverdueClaim, Projected, Reserve, ReserveAnswer,
@@ -281,6 +282,10 @@ impl Admission for FaultyAdmission {
 
     fn lives_in_store(&self) -> bool {
         self.inner.lives_in_store()
+    }
+
+    fn birth(&self) -> AdmissionStatus {
+        self.inner.birth()
     }
 
     fn counters(&self, key: SkuKey) -> Answer<'_, Option<Bucket>> {

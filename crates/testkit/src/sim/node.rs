@@ -4,12 +4,14 @@
 
 use std::sync::Arc;
 
+use onceward::journal_admission::JournalAdmission;
 use onceward::store_admission::StoreAdmission;
 use onceward::store_bus::StoreBus;
 use onceward::store_queue::StoreQueue;
 use onceward::workers::{Next, Worker};
 use onceward::{Engine, Ports, Settings};
 use onceward_domain::derive::KeyRing;
+use onceward_domain::ports::admission::Admission;
 use onceward_domain::ports::store::Store;
 use onceward_domain::time::{Millis, back_off};
 
@@ -49,7 +51,11 @@ pub(crate) fn keys() -> KeyRing {
 pub(crate) fn engine(world: &Arc<World>, node: usize, incarnation: u32, scenario: &Scenario) -> Engine {
     let store: Arc<dyn Store> = Arc::new(FaultyStore::new(world.clone(), node));
     let ids = Arc::new(CountingIds::new(&format!("node-{node}.{incarnation:04}")));
-    let admission = Arc::new(StoreAdmission::new(store.clone(), ids.clone()));
+    let admission: Arc<dyn Admission> = if scenario.has_journal {
+        Arc::new(JournalAdmission::new(store.clone(), ids.clone()))
+    } else {
+        Arc::new(StoreAdmission::new(store.clone(), ids.clone()))
+    };
     let bus = Arc::new(StoreBus::new(store.clone(), ids.clone()));
     let ports = Ports {
         admission: Arc::new(FaultyAdmission::new(world.clone(), admission)),

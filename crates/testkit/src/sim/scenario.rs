@@ -49,6 +49,8 @@ pub(crate) struct Stall {
 #[derive(Debug, Clone)]
 pub(crate) struct Scenario {
     pub(crate) nodes: usize,
+    /// The gate keeps open reservations in the memory of the only node, over its journal.
+    pub(crate) has_journal: bool,
     pub(crate) stalls: Vec<Stall>,
     pub(crate) per_user_limit: u32,
     pub(crate) frees_limit: bool,
@@ -86,8 +88,10 @@ impl Scenario {
             (at, if plain { plain_wish(rng, number, skus) } else { wish(rng, number, skus) })
         });
         let wishes = wishes.collect();
+        let nodes = rng.index(3) + 1;
         Self {
-            nodes: rng.index(3) + 1,
+            nodes,
+            has_journal: nodes == 1 && rng.chance(700),
             stalls,
             per_user_limit,
             frees_limit: rng.chance(500),
@@ -119,6 +123,7 @@ impl Scenario {
         };
         Self {
             nodes: 1,
+            has_journal: true,
             stalls: vec![Stall {
                 stock: 1,
                 deadline: Millis(10 * MINUTE),
