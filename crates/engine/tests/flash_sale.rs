@@ -27,7 +27,8 @@ fn is_queued(answer: &ReserveAnswer) -> bool {
 }
 
 fn message_of(house: &House, id: PurchaseId) -> OrderCreateRequested {
-    let view = block_on(house.engine.admission().find(id)).unwrap().expect("it was reserved");
+    let view =
+        block_on(house.engine.admission().find(id)).expect("the gate answers").expect("it was reserved");
     OrderCreateRequested::of(&view.purchase)
 }
 

@@ -7,7 +7,6 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use onceward::journal_admission::JournalAdmission;
 use onceward::operations::catalogue::{NewSku, put_activity, put_sku};
 use onceward::store_bus::{StoreBus, lane_of};
 use onceward::{Engine, Ports, Settings, wire};
@@ -87,8 +86,7 @@ impl Shop {
             Transport::Memory => Arc::clone(&messages) as _,
             Transport::Store => Arc::new(StoreBus::new(Arc::clone(&store) as _, Arc::clone(&ids) as _)),
         };
-        let admission = Arc::new(JournalAdmission::new(Arc::clone(&store) as _, Arc::clone(&ids) as _));
-        let ports = Ports { admission, bus, ..Ports::embedded(Arc::clone(&store) as _, ids) };
+        let ports = Ports { bus, ..Ports::embedded(Arc::clone(&store) as _, ids) };
         let keys =
             KeyRing::new(&[(1, vec![7; 32])]).map_err(|cause| Failure::other("making a key", cause))?;
         let engine = Engine::new(ports, keys, Settings { order_batch, ..Settings::default() });
