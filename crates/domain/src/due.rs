@@ -45,6 +45,21 @@ impl Lane {
     /// Prefix of the lanes that hold dead letters.
     pub const DEAD_PREFIX: &'static str = "dead/";
 
+    /// Every ordinary lane that has a name of its own.
+    pub const KNOWN: [&'static str; 11] = [
+        Self::SEND_DUE,
+        Self::DEADLINE,
+        Self::ORDER_EXPIRY,
+        Self::OUTBOX,
+        Self::PAYMENT,
+        Self::CALLBACK,
+        Self::CANCELLATION,
+        Self::CONFIRMATION,
+        Self::REFUND,
+        Self::COMPENSATION,
+        Self::NOTICE,
+    ];
+
     /// A lane by name.
     #[must_use]
     pub fn new(name: &str) -> Self {
