@@ -46,7 +46,7 @@ impl Lane {
     pub const DEAD_PREFIX: &'static str = "dead/";
 
     /// Every ordinary lane that has a name of its own.
-    pub const KNOWN: [&'static str; 11] = [
+    pub const KNOWN: [&'static str; 12] = [
         Self::SEND_DUE,
         Self::DEADLINE,
         Self::ORDER_EXPIRY,
@@ -57,6 +57,7 @@ impl Lane {
         Self::CONFIRMATION,
         Self::REFUND,
         Self::COMPENSATION,
+        Self::SETTLEMENT,
         Self::NOTICE,
     ];
 

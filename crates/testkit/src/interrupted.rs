@@ -10,7 +10,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use onceward_domain::changes::Transition;
 use onceward_domain::due::{ClaimRequest, Claimed, Lane, LaneStatus, Waiting};
 use onceward_domain::facts::{Facts, Need};
-use onceward_domain::id::PurchaseId;
+use onceward_domain::group::{GroupOrder, GroupTransition};
+use onceward_domain::id::{GroupId, PurchaseId};
+use onceward_domain::machine::group::Group as GroupStatus;
 use onceward_domain::notice::Notice;
 use onceward_domain::payment::Case;
 use onceward_domain::ports::Answer;
@@ -92,6 +94,14 @@ impl Store for Interrupted {
 
     fn list_notices(&self, page: PageRequest) -> Answer<'_, Vec<(i64, Notice)>> {
         self.count().list_notices(page)
+    }
+
+    fn list_groups(&self, status: Option<GroupStatus>, page: PageRequest) -> Answer<'_, Vec<GroupOrder>> {
+        self.count().list_groups(status, page)
+    }
+
+    fn group_transitions(&self, group: GroupId) -> Answer<'_, Vec<GroupTransition>> {
+        self.count().group_transitions(group)
     }
 
     fn transitions(&self, purchase: PurchaseId) -> Answer<'_, Vec<Transition>> {

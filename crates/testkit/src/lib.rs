@@ -16,6 +16,6 @@ pub mod conformance;
 pub mod ids;
 pub mod interrupted;
 pub mod model;
-pub mod services;
 pub mod notifier;
+pub mod services;
 pub mod sim;
