@@ -14,6 +14,7 @@ mod commands;
 mod failure;
 mod output;
 
+mod api;
 mod api_keys;
 mod data_dir;
 mod secret;

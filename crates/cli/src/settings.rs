@@ -12,6 +12,7 @@ use figment::providers::{Env, Format as _, Serialized, Toml};
 use figment::{Figment, Provider};
 use onceward::runtime::Role;
 use onceward_domain::time::Millis;
+use onceward_providers::notice::Target;
 use serde::{Deserialize, Serialize};
 
 use crate::failure::Failure;
@@ -23,7 +24,7 @@ pub(crate) const SECRET_FILE: &str = "secret";
 
 const PREFIX: &str = "ONCEWARD_";
 /// The settings that the environment may give. Other `ONCEWARD_` names belong to others, such as the log filter.
-const FROM_ENVIRONMENT: [&str; 9] = [
+const FROM_ENVIRONMENT: [&str; 11] = [
     "store_url",
     "redis_url",
     "broker_url",
@@ -33,6 +34,8 @@ const FROM_ENVIRONMENT: [&str; 9] = [
     "listen",
     "role",
     "lease_ms",
+    "notice_webhook_url",
+    "notice_secret_file",
 ];
 /// Leases outside this range either end before a step does, or keep work waiting for an hour after a crash.
 const LEASE_MS: std::ops::RangeInclusive<i64> = 100..=3_600_000;
@@ -56,6 +59,10 @@ pub(crate) struct Settings {
     deadline_trigger: Option<String>,
     /// Lease of every claim, in milliseconds.
     lease_ms: i64,
+    /// Where notices are posted to; without it they wait, or with `--dev` go into a file.
+    notice_webhook_url: Option<String>,
+    /// The file with the secret that they are signed with.
+    notice_secret_file: Option<PathBuf>,
     /// What holds for all payment providers.
     provider: ProviderSettings,
 }
@@ -132,6 +139,7 @@ impl Settings {
     fn judge(&self) -> Result<(), Failure> {
         self.roles()?;
         self.store_path()?;
+        self.notices()?;
         for (name, value) in [("redis_url", &self.redis_url), ("broker_url", &self.broker_url)] {
             if let Some(url) = value {
                 return Err(not_in_this_build(name, url));
@@ -156,6 +164,22 @@ impl Settings {
             }
         }
         Ok(())
+    }
+
+    /// Where notices are posted to, and the file with the secret that they are signed with.
+    ///
+    /// # Errors
+    /// For a URL that is none, or is not `http` or `https`; for one without a secret. The URL is not shown.
+    pub(crate) fn notices(&self) -> Result<Option<(Target, PathBuf)>, Failure> {
+        let Some(url) = &self.notice_webhook_url else { return Ok(None) };
+        let target = Target::parse(url)
+            .map_err(|cause| Failure::Usage(format!("notice_webhook_url: {}", cause.operator_text())))?;
+        let secret = self.notice_secret_file.clone().ok_or_else(|| {
+            Failure::Usage(
+                "notice_webhook_url needs notice_secret_file, with the receiver's secret".to_owned(),
+            )
+        })?;
+        Ok(Some((target, secret)))
     }
 
     /// The roles to start.
@@ -274,6 +298,9 @@ mod tests {
             ("role", "api,boss", "`boss` is not one of"),
             ("role", "", "is not one of"),
             ("listen", "nowhere", "reading the settings"),
+            ("notice_webhook_url", "file:///hunter2", "only http and https"),
+            ("notice_webhook_url", "https://user:hunter2@h/", "names a user"),
+            ("notice_webhook_url", "https://h/hunter2", "needs notice_secret_file"),
         ];
         for (name, value, expected) in cases {
             let refused = combine(None, &[(name, value)], None).unwrap_err();

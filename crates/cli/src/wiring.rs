@@ -10,7 +10,10 @@ use std::sync::Arc;
 use onceward::{Engine, Ports, Settings as EngineSettings};
 use onceward_domain::derive::KeyRing;
 use onceward_domain::ports::clock::Clock;
+use onceward_domain::ports::notifier::Notifier;
 use onceward_domain::ports::provider::Provider;
+use onceward_providers::notice::webhook::WebhookOptions;
+use onceward_providers::notice::{FileNotifier, WebhookNotifier};
 use onceward_providers::sandbox::{Bank, BankOptions, SandboxProvider, Signer};
 use onceward_sqlite::{OpenOptions, SqliteStore};
 
@@ -25,6 +28,8 @@ use crate::time::{SystemClock, SystemIds};
 const BANK_FILE: &str = "sandbox-bank.jsonl";
 /// The secret that the sandbox bank signs its callbacks with.
 const BANK_SECRET_FILE: &str = "sandbox-secret";
+/// The notices of a server that only tries things out.
+const NOTICES_FILE: &str = "notices.jsonl";
 
 /// Whether the built-in bank is there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,7 +73,8 @@ pub(crate) fn open(settings: &Settings, sandbox: Sandbox) -> Result<Opened, Fail
         Sandbox::Absent => None,
     };
     let providers = bank.iter().map(|bank| Arc::new(SandboxProvider::new(bank.clone())) as _).collect();
-    let engine = engine(&store, keys, engine_settings, providers);
+    let notifier = notifier(settings, sandbox)?;
+    let engine = engine(&store, keys, engine_settings, providers, notifier);
     Ok(Opened { engine, store, bank, _lock: lock })
 }
 
@@ -109,9 +115,40 @@ fn engine(
     keys: KeyRing,
     settings: EngineSettings,
     providers: Vec<Arc<dyn Provider>>,
+    notifier: Option<Arc<dyn Notifier>>,
 ) -> Engine {
-    let ports = Ports::embedded(Arc::clone(store) as _, Arc::new(SystemIds));
-    Engine::new(ports.with_providers(providers), keys, settings)
+    let ports = Ports::embedded(Arc::clone(store) as _, Arc::new(SystemIds)).with_providers(providers);
+    Engine::new(Ports { notifier, ..ports }, keys, settings)
+}
+
+/// Who tells people: the webhook that is set, else a file beside the store where the sandbox is enabled, else nobody, and
+/// notices wait.
+fn notifier(settings: &Settings, sandbox: Sandbox) -> Result<Option<Arc<dyn Notifier>>, Failure> {
+    if let Some((target, secret_file)) = settings.notices()? {
+        let options = WebhookOptions {
+            target,
+            signer: notice_signer(&secret_file)?,
+            clock: clock(),
+            timeout: settings.provider_timeout(),
+        };
+        return Ok(Some(Arc::new(WebhookNotifier::new(options)?)));
+    }
+    match sandbox {
+        Sandbox::Absent => Ok(None),
+        Sandbox::Enabled => {
+            let path = settings.data.join(NOTICES_FILE);
+            let opened = FileNotifier::open(&path);
+            let file = opened.map_err(|cause| Failure::file("opening the notices", &path, &cause))?;
+            Ok(Some(Arc::new(file)))
+        }
+    }
+}
+
+fn notice_signer(path: &Path) -> Result<Signer, Failure> {
+    let doing = "reading the secret of the webhook";
+    let secret = data_dir::read_bounded(path).map_err(|cause| Failure::file(doing, path, &cause))?;
+    let text = String::from_utf8(secret).map_err(|_| Failure::Usage(format!("{doing}: it is not text")))?;
+    Ok(Signer::from_text(&text)?)
 }
 
 /// The machine's clock, as the port.

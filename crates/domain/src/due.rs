@@ -47,6 +47,22 @@ impl Lane {
     /// Prefix of the lanes that hold dead letters.
     pub const DEAD_PREFIX: &'static str = "dead/";
 
+    /// Every ordinary lane that has a name of its own.
+    pub const KNOWN: [&'static str; 12] = [
+        Self::SEND_DUE,
+        Self::DEADLINE,
+        Self::ORDER_EXPIRY,
+        Self::OUTBOX,
+        Self::PAYMENT,
+        Self::CALLBACK,
+        Self::CANCELLATION,
+        Self::CONFIRMATION,
+        Self::REFUND,
+        Self::COMPENSATION,
+        Self::SETTLEMENT,
+        Self::NOTICE,
+    ];
+
     /// A lane by name.
     #[must_use]
     pub fn new(name: &str) -> Self {

@@ -75,8 +75,29 @@ where
     }
 }
 
-/// One claim's end, made when the store's time is known.
-pub type Ending = Arc<dyn Fn(Timestamp) -> Vec<DueChange> + Send + Sync>;
+type Write = Arc<dyn Fn(&mut Facts, &mut ChangeSet) + Send + Sync>;
+
+/// One claim's end, decided when the store's time is known.
+#[derive(Clone)]
+pub struct Ending {
+    due: Vec<(Lane, Member)>,
+    write: Write,
+}
+
+impl Ending {
+    /// An end that is one change and depends on nothing but the time.
+    pub fn at(end: impl Fn(Timestamp) -> DueChange + Send + Sync + 'static) -> Self {
+        Self::with(Vec::new(), move |facts, changes| changes.due.push(end(facts.now)))
+    }
+
+    /// An end that looks at these members of due work.
+    pub fn with(
+        due: Vec<(Lane, Member)>,
+        write: impl Fn(&mut Facts, &mut ChangeSet) + Send + Sync + 'static,
+    ) -> Self {
+        Self { due, write: Arc::new(write) }
+    }
+}
 
 /// Ends claims together; where one of them has lost its lease, one by one, so that it does not undo the others.
 /// Answers how many ended. A lost lease or a lost answer is no error: the work comes again and is recognised.
@@ -86,11 +107,13 @@ pub type Ending = Arc<dyn Fn(Timestamp) -> Vec<DueChange> + Send + Sync>;
 pub async fn settle(store: &dyn Store, name: &'static str, endings: Vec<Ending>) -> Result<u32, Error> {
     let together = endings.clone();
     let count = u32::try_from(endings.len()).expect("claims are few");
+    let due = endings.iter().flat_map(|ending| ending.due.clone()).collect();
     let all = move |facts: &mut Facts| {
-        let due = together.iter().flat_map(|ending| ending(facts.now)).collect();
-        Ok((ChangeSet { due, ..ChangeSet::default() }, ()))
+        let mut changes = ChangeSet::default();
+        together.iter().for_each(|ending| (ending.write)(facts, &mut changes));
+        Ok((changes, ()))
     };
-    match transact(store, name, Need::default(), all).await {
+    match transact(store, name, Need { due, ..Need::default() }, all).await {
         Ok(()) => return Ok(count),
         Err(error) if error.class() == Class::UnknownOutcome => return Ok(0),
         Err(error) if error.class() == Class::Conflict && count > 1 => {}

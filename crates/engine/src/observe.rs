@@ -8,7 +8,10 @@ use onceward_domain::decide::pay::Heard;
 use onceward_domain::due::{Lane, LaneStatus};
 use onceward_domain::error::Error;
 use onceward_domain::id::PurchaseId;
+use onceward_domain::notice::Notice;
 use onceward_domain::time::Timestamp;
+
+use crate::operations::queue::known_lanes;
 
 /// Histogram: how often an entry was claimed for sending.
 pub const SEND_ATTEMPTS: &str = "onceward_reservation_send_attempts_histogram";
@@ -162,6 +165,12 @@ pub fn heard(heard: Heard, source: &'static str) {
     }
 }
 
+/// A notice was handed over, or was not.
+pub fn notified(notifier: &'static str, notice: &Notice, result: &'static str) {
+    counter!("onceward_notice_total", "notifier" => notifier, "result" => result).increment(1);
+    tracing::info!(target: "onceward", event = "notice.handed_over", notice_id = %notice.id, kind = notice.kind.name(), result);
+}
+
 /// An entry was claimed for sending or relaying, for the how-manieth time.
 pub fn claimed(lane: &str, attempts: u32) {
     let attempts_of_lane = if lane == Lane::OUTBOX { OUTBOX_ATTEMPTS } else { SEND_ATTEMPTS };
@@ -188,6 +197,16 @@ pub fn lanes(now: Timestamp, lanes: &[LaneStatus]) {
         let oldest = status.and_then(|one| one.oldest);
         gauge!(size_gauge).set(status.map_or(0.0, |one| one.size as f64));
         gauge!(age_gauge).set(oldest.map_or(0.0, |at| now.since(at).0 as f64 / 1000.0));
+    }
+    for lane in known_lanes() {
+        // One that has become empty is told too, or its last figures would stand for ever.
+        let one = lanes.iter().find(|one| one.lane == lane).cloned();
+        let (one, queue) = (one.unwrap_or_else(|| LaneStatus::empty(lane.clone())), lane.to_string());
+        let seconds = |at: Option<Timestamp>| at.map_or(0.0, |at| now.since(at).0 as f64 / 1000.0);
+        gauge!("onceward_queue_size", "queue" => queue.clone()).set(one.size as f64);
+        gauge!("onceward_queue_leased", "queue" => queue.clone()).set(one.leased as f64);
+        gauge!("onceward_queue_overdue_seconds", "queue" => queue.clone()).set(seconds(one.next_due));
+        gauge!("onceward_queue_last_claim_age_seconds", "queue" => queue).set(seconds(one.last_claim));
     }
     let dead: u64 =
         lanes.iter().filter(|one| one.lane.as_str().starts_with(Lane::DEAD_PREFIX)).map(|one| one.size).sum();

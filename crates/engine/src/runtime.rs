@@ -41,6 +41,8 @@ pub struct Signals {
     pub confirm: Notify,
     /// Refunds wait to be asked for.
     pub refund: Notify,
+    /// Notices wait to be sent.
+    pub notify: Notify,
     /// Reservations were decided; wakes everybody who waits for one.
     pub decided: Notify,
 }
@@ -49,8 +51,9 @@ impl Signals {
     /// Wakes every worker.
     pub fn wake_all(&self) {
         let gate = [&self.send, &self.consume, &self.relay, &self.project, &self.compensate, &self.expire];
-        let money = [&self.announce, &self.callback, &self.cancel, &self.confirm, &self.refund];
-        for signal in gate.into_iter().chain(money) {
+        let others =
+            [&self.announce, &self.callback, &self.cancel, &self.confirm, &self.refund, &self.notify];
+        for signal in gate.into_iter().chain(others) {
             signal.notify_one();
         }
     }
@@ -101,6 +104,7 @@ impl Role {
                 Worker::Canceller,
                 Worker::Confirmer,
                 Worker::Refunder,
+                Worker::Herald,
             ],
             Self::Reconciler => &[Worker::Watch],
         }

@@ -57,10 +57,7 @@ impl StoreAdmission {
     }
 
     async fn end(&self, name: &'static str, ends: Vec<End>) -> Result<u32, Error> {
-        let endings = ends
-            .into_iter()
-            .map(|end| -> Ending { Arc::new(move |now| vec![end.clone().at(now)]) })
-            .collect();
+        let endings = ends.into_iter().map(|end| Ending::at(move |now| end.clone().at(now))).collect();
         settle(&*self.store, name, endings).await
     }
 

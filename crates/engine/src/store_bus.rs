@@ -8,9 +8,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use onceward_domain::carrier;
 use onceward_domain::changes::ChangeSet;
+use onceward_domain::decide::queue;
 use onceward_domain::due::{Charge, ClaimRequest, DueChange, Held, Lane, Sequence, Token};
 use onceward_domain::error::{Class, Error};
-use onceward_domain::facts::Need;
+use onceward_domain::facts::{Facts, Need};
 use onceward_domain::flight::{End, Flight, Flights};
 use onceward_domain::ports::Answer;
 use onceward_domain::ports::bus::{
@@ -64,7 +65,7 @@ impl StoreBus {
         let carriers: Vec<_> =
             messages.chunks(CARRIER_LIMIT).map(|chunk| (self.ids.member(), carrier::pack(chunk))).collect();
         let lane = lane_of(topic);
-        let put = move |facts: &mut onceward_domain::facts::Facts| {
+        let put = move |facts: &mut Facts| {
             let due = carriers
                 .iter()
                 .map(|(member, body)| DueChange::Put {
@@ -115,9 +116,11 @@ impl StoreBus {
             .flights()
             .land(settlements)
             .into_iter()
-            .map(|(member, token, flight)| -> Ending {
+            .map(|(member, token, flight)| {
                 let held = Held { lane: lane.clone(), member, token: Token(token) };
-                Arc::new(move |now| close_flight(&held, &flight, now))
+                let dead = flight.ended(|end| end == End::Dead);
+                let dead = dead.map(|message| (lane.dead_letters(), message.id.clone())).collect();
+                Ending::with(dead, move |facts, changes| close_flight(&held, &flight, facts, changes))
             })
             .collect();
         if !endings.is_empty() {
@@ -127,28 +130,28 @@ impl StoreBus {
     }
 }
 
-fn close_flight(held: &Held, flight: &Flight<Timestamp>, now: Timestamp) -> Vec<DueChange> {
-    let dead = flight.ended(|end| end == End::Dead).map(|message| DueChange::Put {
-        lane: held.lane.dead_letters(),
-        member: message.id.clone(),
-        due_at: now,
-        body: carrier::pack(std::slice::from_ref(message)),
-    });
-    let mut due: Vec<DueChange> = dead.collect();
-    due.push(match flight.wait() {
+fn close_flight(held: &Held, flight: &Flight<Timestamp>, facts: &mut Facts, changes: &mut ChangeSet) {
+    for message in flight.ended(|end| end == End::Dead) {
+        let body = carrier::pack(std::slice::from_ref(message));
+        queue::set_aside(facts, changes, held, &message.id, &body);
+    }
+    changes.due.push(match flight.wait() {
         None => DueChange::Complete(held.clone()),
         Some(wait) => {
             let again: Vec<Message> = flight.ended(|end| matches!(end, End::Retry(_))).cloned().collect();
-            let (body, charge) = (Some(carrier::pack(&again)), Charge::Keep);
-            DueChange::Retry { held: held.clone(), due_at: now.plus(wait), body, charge }
+            let (body, due_at) = (Some(carrier::pack(&again)), facts.now.plus(wait));
+            DueChange::Retry { held: held.clone(), due_at, body, charge: Charge::Keep }
         }
     });
-    due
 }
 
 /// When the head of a strict lane is due. What waits behind it may be due earlier and is not given out all the same,
 /// so a worker that slept by the lane's earliest time would spin for as long as somebody else holds the head.
 pub(crate) async fn head_due(store: &dyn Store, lane: Lane) -> Result<Option<Timestamp>, Error> {
+    if store.next_due(lane.clone()).await?.is_none() {
+        // Empty, or paused.
+        return Ok(None);
+    }
     let head = store.list_due(lane, 1, None).await?;
     Ok(head.first().map(|waiting| waiting.due_at))
 }

@@ -17,6 +17,7 @@ use onceward_domain::ports::due_queue::{
     Rescheduled, Settled, Settlement,
 };
 use onceward_domain::ports::store::Store;
+use onceward_domain::retry::RetryPolicy;
 use onceward_domain::time::Timestamp;
 
 use crate::execute::transact;
@@ -48,22 +49,6 @@ impl StoreQueue {
         check_batch(work.len())?;
         let need = decide::need_of(work.iter().map(|one| (&lane, &one.member)));
         self.decide("queue.put", need, move |facts| decide::put(facts, &lane, &work)).await
-    }
-
-    async fn claim_some(&self, request: ClaimWork) -> Result<Vec<Claimed>, Error> {
-        for _round in 0..SPENT_ROUNDS_LIMIT {
-            let claimed = self.store.claim_due(in_store(&request)).await?;
-            if claimed.is_empty() {
-                return Ok(claimed);
-            }
-            let (spent, ready): (Vec<_>, Vec<_>) =
-                claimed.into_iter().partition(|one| request.policy.is_spent(one.attempts));
-            exhaust_spent(&*self.store, spent).await?;
-            if !ready.is_empty() {
-                return Ok(ready);
-            }
-        }
-        Ok(Vec::new())
     }
 
     async fn settle_all(&self, settlements: Vec<Settlement>) -> Result<Vec<Settled>, Error> {
@@ -112,9 +97,30 @@ impl StoreQueue {
     }
 }
 
+/// Claims due members that still have tries; those whose leases have used them up are exhausted on the way (LQ-03, LQ-05).
+pub(crate) async fn claim_within(
+    store: &dyn Store,
+    request: ClaimRequest,
+    policy: RetryPolicy,
+) -> Result<Vec<Claimed>, Error> {
+    for _round in 0..SPENT_ROUNDS_LIMIT {
+        let claimed = store.claim_due(request.clone()).await?;
+        if claimed.is_empty() {
+            return Ok(claimed);
+        }
+        let (spent, ready): (Vec<_>, Vec<_>) =
+            claimed.into_iter().partition(|one| policy.is_spent(one.attempts));
+        exhaust_spent(store, spent).await?;
+        if !ready.is_empty() {
+            return Ok(ready);
+        }
+    }
+    Ok(Vec::new())
+}
+
 /// Exhausts claims that are one too many. What could not be said for lack of an answer comes again after its lease, with
 /// one attempt more, and is exhausted then.
-pub(crate) async fn exhaust_spent(store: &dyn Store, spent: Vec<Claimed>) -> Result<(), Error> {
+async fn exhaust_spent(store: &dyn Store, spent: Vec<Claimed>) -> Result<(), Error> {
     if spent.is_empty() {
         return Ok(());
     }
@@ -125,11 +131,6 @@ pub(crate) async fn exhaust_spent(store: &dyn Store, spent: Vec<Claimed>) -> Res
         Err(error) if error.class() == Class::UnknownOutcome => Ok(()),
         outcome => outcome,
     }
-}
-
-fn in_store(request: &ClaimWork) -> ClaimRequest {
-    let ClaimWork { lane, limit, lease, .. } = request.clone();
-    ClaimRequest { lane, limit, lease, sequence: Sequence::ByDue }
 }
 
 fn check_batch(count: usize) -> Result<(), Error> {
@@ -149,7 +150,9 @@ impl DueQueue for StoreQueue {
     }
 
     fn claim(&self, request: ClaimWork) -> Answer<'_, Vec<Claimed>> {
-        Box::pin(self.claim_some(request))
+        let ClaimWork { lane, limit, lease, policy } = request;
+        let request = ClaimRequest { lane, limit, lease, sequence: Sequence::ByDue };
+        Box::pin(claim_within(&*self.store, request, policy))
     }
 
     fn settle(&self, settlements: Vec<Settlement>) -> Answer<'_, Vec<Settled>> {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use house::{House, engine_over, key, usual_activity};
-use onceward::operations::{catalogue, operate};
+use onceward::operations::{catalogue, queue};
 use onceward::wire;
 use onceward::workers::Worker;
 use onceward_domain::changes::{ChangeSet, Transition};
@@ -237,15 +237,15 @@ fn fs_06_one_poison_message_is_set_aside_alone_and_replayed_by_a_person() {
     cut.step(Worker::Sender).unwrap();
     cut.step(Worker::Consumer).unwrap();
     assert_eq!(house.figures().0, [8, 32, 0], "the other 32 went through");
-    let letters = block_on(operate::dead_letters(&house.engine, 10, None)).unwrap();
+    let letters = block_on(queue::dead_letters(&house.engine, 10, None)).unwrap();
     assert_eq!(letters.len(), 1);
     assert_eq!(&*letters[0].member, culprit.message().to_string());
     house.rest();
     assert_eq!(house.purchase(culprit), None, "a dead letter is consumed by nothing");
-    block_on(operate::replay_dead_letter(&house.engine, &letters[0].member, "ann")).unwrap();
+    block_on(queue::replay_dead_letter(&house.engine, &letters[0].member, "ann")).unwrap();
     house.rest();
     assert_eq!(house.purchase(culprit).unwrap().reservation, Some(Reservation::OrderCreated));
-    let twice = block_on(operate::replay_dead_letter(&house.engine, &letters[0].member, "ann"));
+    let twice = block_on(queue::replay_dead_letter(&house.engine, &letters[0].member, "ann"));
     assert_eq!(twice.unwrap_err().code(), Code::NotFound);
     house.assert_invariants();
 }

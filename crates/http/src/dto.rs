@@ -8,6 +8,7 @@ pub(crate) mod money;
 pub(crate) mod ops;
 pub(crate) mod order;
 pub(crate) mod payment;
+pub(crate) mod queue;
 pub(crate) mod reservation;
 pub(crate) mod sandbox;
 pub(crate) mod sku;

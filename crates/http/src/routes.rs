@@ -8,6 +8,7 @@ mod health;
 mod ops;
 mod order;
 mod payment;
+mod queue;
 mod reservation;
 mod sandbox;
 mod sku;
@@ -75,9 +76,12 @@ pub(crate) fn documented() -> OpenApiRouter<AppState> {
         .routes(routes!(sandbox::charges))
         .routes(routes!(ops::overview))
         .routes(routes!(ops::invariants))
-        .routes(routes!(ops::queues))
-        .routes(routes!(ops::dead_letters))
-        .routes(routes!(ops::replay_dead_letter))
+        .routes(routes!(queue::queues))
+        .routes(routes!(queue::pause))
+        .routes(routes!(queue::resume))
+        .routes(routes!(queue::dead_letters))
+        .routes(routes!(queue::replay_dead_letter))
+        .routes(routes!(queue::notices))
         .routes(routes!(health::livez))
         .routes(routes!(health::readyz))
         .routes(routes!(health::metrics))

@@ -282,6 +282,12 @@ async fn se_04_paths_methods_and_parameters() {
         (Method::GET, "/v1/ops/dead-letters?after=x".to_owned(), 422, "invalid"),
         (Method::GET, "/v1/ops/dead-letters?after=send_due%7Cx".to_owned(), 422, "invalid"),
         (Method::POST, "/v1/ops/dead-letters/none/replay".to_owned(), 404, "not_found"),
+        (Method::POST, "/v1/ops/queues/none/pause".to_owned(), 404, "not_found"),
+        (Method::POST, "/v1/ops/queues/dead%2Foutbox/resume".to_owned(), 404, "not_found"),
+        (Method::POST, "/v1/ops/queues/%00/resume".to_owned(), 404, "not_found"),
+        (Method::GET, "/v1/ops/queues/outbox/pause".to_owned(), 405, "method_not_allowed"),
+        (Method::GET, "/v1/ops/notices?after=x".to_owned(), 422, "invalid"),
+        (Method::GET, "/v1/ops/notices?limit=0".to_owned(), 422, "invalid"),
     ];
     for (method, path, status, code) in table {
         let answer = house

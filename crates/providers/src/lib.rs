@@ -1,4 +1,4 @@
-//! Payment providers: adapters of [`onceward_domain::ports::provider::Provider`].
+//! Payment providers: adapters of [`onceward_domain::ports::provider::Provider`]; and notifiers, which tell people.
 //!
 //! **Purpose.** Speak a provider's language outwards and one [`onceward_domain::payment::Word`] inwards.
 //!
@@ -7,6 +7,9 @@
 //!
 //! **Deliberately absent.** Decisions about orders: what a word means for one is the domain's.
 //!
-//! **Read next.** [`sandbox`], the bank that plays a real provider.
+//! **Read next.** [`sandbox`], the bank that plays a real provider; [`notice`], where the engine speaks up.
 
+pub mod notice;
+mod post;
 pub mod sandbox;
+pub mod signature;

@@ -14,6 +14,8 @@ pub mod block_on;
 pub mod clock;
 pub mod conformance;
 pub mod ids;
+pub mod interrupted;
 pub mod model;
+pub mod notifier;
 pub mod services;
 pub mod sim;

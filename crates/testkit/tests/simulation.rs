@@ -9,7 +9,7 @@ use onceward_testkit::sim::{Adapter, SimOptions, run};
 const SEEDS: u64 = 1_000;
 
 /// Cases that the seeds above must meet at least once, or they prove little.
-const CASES: [&str; 76] = [
+const CASES: [&str; 78] = [
     "adjustment_refused",
     "amount_mismatch",
     "bank_answer_lost",
@@ -38,6 +38,7 @@ const CASES: [&str; 76] = [
     "double_payment_refunded",
     "duplicate_delivery",
     "duplicate_in_batch",
+    "exhausted",
     "forced_after_close",
     "forced_after_decline",
     "forged_message",
@@ -52,6 +53,7 @@ const CASES: [&str; 76] = [
     "line_broke",
     "lost_answer",
     "lost_call",
+    "notifier_away",
     "order_cancelled",
     "order_created",
     "order_expired",

@@ -4,9 +4,11 @@
 
 pub(crate) mod bench;
 pub(crate) mod completions;
+pub(crate) mod dead_letters;
 pub(crate) mod demo;
 pub(crate) mod doctor;
 pub(crate) mod openapi;
+pub(crate) mod queue;
 pub(crate) mod serve;
 pub(crate) mod torture;
 
@@ -30,6 +32,10 @@ enum Command {
     Demo(demo::Arguments),
     /// Look for what would keep the engine from running well here.
     Doctor(doctor::Arguments),
+    /// Look at the queues of a running server, pause and resume them.
+    Queue(queue::Arguments),
+    /// Look at work whose tries are used up, and set it going again.
+    DeadLetters(dead_letters::Arguments),
     /// Print the OpenAPI document.
     Openapi(openapi::Arguments),
     /// Print completions for a shell.
@@ -49,6 +55,8 @@ pub(crate) fn run(line: CommandLine) -> Result<(), Failure> {
         Command::Serve(arguments) => serve::run(arguments),
         Command::Demo(arguments) => demo::run(&arguments),
         Command::Doctor(arguments) => doctor::run(&arguments),
+        Command::Queue(arguments) => queue::run(&arguments),
+        Command::DeadLetters(arguments) => dead_letters::run(&arguments),
         Command::Openapi(arguments) => openapi::run(arguments),
         Command::Completions(arguments) => completions::run(arguments),
         Command::Torture(arguments) => torture::run(&arguments),

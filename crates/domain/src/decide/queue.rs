@@ -123,6 +123,27 @@ pub fn exhaust(facts: &mut Facts, changes: &mut ChangeSet, held: &Held) {
     }
 }
 
+/// Makes a part of a held member's body an exhausted member of its own, with its notice; where it is there already, it was
+/// told already. Needs `due` of its place in the exhausted set.
+pub fn set_aside(facts: &mut Facts, changes: &mut ChangeSet, held: &Held, member: &Member, body: &[u8]) {
+    let key = (held.lane.dead_letters(), member.clone());
+    if facts.due.contains_key(&key) {
+        return;
+    }
+    changes.new_notices.push(work_exhausted(&held.lane, member, held.token, facts.now));
+    let (held, body) = (held.clone(), body.to_vec());
+    let entry = DueEntry {
+        due_at: facts.now,
+        created_at: facts.now,
+        attempts: 0,
+        token: held.token,
+        is_held: false,
+        body: body.clone(),
+    };
+    facts.due.insert(key, entry);
+    changes.due.push(DueChange::SetAside { held, member: member.clone(), body });
+}
+
 /// Exhausts claims that are one too many, because leases that ran out have used up the tries. One that is lost meanwhile is
 /// passed over: whoever holds it now finds the same.
 #[must_use]

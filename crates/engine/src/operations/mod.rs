@@ -8,4 +8,5 @@ pub mod once;
 pub mod operate;
 pub mod order;
 pub mod payment;
+pub mod queue;
 pub mod reservation;

@@ -9,7 +9,7 @@ use onceward_domain::error::Error;
 use onceward_domain::facts::Need;
 use onceward_domain::id::PaymentId;
 use onceward_domain::ports::provider::PaymentOrder;
-use onceward_domain::time::back_off;
+use onceward_domain::retry::After;
 use uuid::Uuid;
 
 use crate::engine::Engine;
@@ -56,16 +56,15 @@ async fn announce(engine: &Engine, entry: &Claimed) -> Result<bool, Error> {
 }
 
 fn end(engine: &Engine, entry: Claimed, told: bool) -> Ending {
-    let settings = engine.settings();
-    let wait = back_off(entry.attempts, settings.back_off_base, settings.back_off_cap);
-    let is_over = told || entry.attempts >= settings.attempts_limit;
+    let after = engine.settings().retry().after(entry.attempts, entry.held.seed());
     let held = entry.held;
-    std::sync::Arc::new(move |now| {
+    Ending::at(move |now| {
         let held = held.clone();
-        vec![if is_over {
-            DueChange::Complete(held)
-        } else {
-            DueChange::Retry { held, due_at: now.plus(wait), body: None, charge: Charge::Keep }
-        }]
+        match after {
+            After::Again(wait) if !told => {
+                DueChange::Retry { held, due_at: now.plus(wait), body: None, charge: Charge::Keep }
+            }
+            After::Again(_) | After::Exhausted => DueChange::Complete(held),
+        }
     })
 }

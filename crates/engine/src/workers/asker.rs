@@ -15,12 +15,11 @@ use onceward_domain::id::PurchaseId;
 use onceward_domain::machine::payment::Payment as PaymentStatus;
 use onceward_domain::payment::{Payment, Word};
 use onceward_domain::ports::provider::Provider;
-use onceward_domain::time::back_off;
 
 use crate::engine::Engine;
 use crate::execute::execute;
 use crate::observe;
-use crate::workers::{Next, claim_for_provider, wait_until};
+use crate::workers::{Next, claim_for_provider, wait_of, wait_until};
 
 /// Which round of asking.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -85,12 +84,11 @@ async fn ask_about(engine: &Engine, round: Round, entry: &Claimed) -> Result<Con
     for payment in known.payments_of(id).filter(|one| must_ask(round, one)) {
         words.push(ask(engine, round, payment).await);
     }
-    let settings = engine.settings();
     let asked = Asked {
         purchase: id,
         words,
         held: entry.held.clone(),
-        wait: back_off(entry.attempts, settings.back_off_base, settings.back_off_cap),
+        wait: wait_of(engine, entry),
         source: Arc::from(round.source()),
     };
     let need = need_of(&known, id);

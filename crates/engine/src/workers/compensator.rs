@@ -11,7 +11,7 @@ use onceward_domain::error::{Class, Error};
 use onceward_domain::facts::{Facts, Need};
 use onceward_domain::id::PurchaseId;
 use onceward_domain::ports::admission::{Compensate, CompensateCode};
-use onceward_domain::time::{Timestamp, back_off};
+use onceward_domain::retry::After;
 
 use crate::engine::Engine;
 use crate::execute::execute;
@@ -86,16 +86,18 @@ async fn finish(
     idle: Vec<Held>,
     answers: Vec<Option<CompensateCode>>,
 ) -> Result<(), Error> {
-    let settings = engine.settings().clone();
+    let policy = engine.settings().retry();
     let now = engine.store().now().await?;
     let conclusions: Vec<Conclusion> = release
         .into_iter()
         .zip(answers)
         .map(|((task, _), code)| {
             observe::compensation(task.purchase, code.map_or("NO_ANSWER", CompensateCode::name));
-            let wait = back_off(task.claimed.attempts, settings.back_off_base, settings.back_off_cap);
-            let retry_at: Timestamp = now.plus(wait);
-            let is_last_try = task.claimed.attempts >= settings.attempts_limit;
+            let after = policy.after(task.claimed.attempts, task.claimed.held.seed());
+            let (retry_at, is_last_try) = match after {
+                After::Again(wait) => (now.plus(wait), false),
+                After::Exhausted => (now, true),
+            };
             Conclusion { purchase: task.purchase, code, held: task.claimed.held, retry_at, is_last_try }
         })
         .collect();

@@ -13,13 +13,12 @@ use onceward_domain::error::{Class, Code, Error};
 use onceward_domain::event::OrderCreateRequested;
 use onceward_domain::facts::{Facts, Need};
 use onceward_domain::ports::bus::{Delivery, Settlement, Topic};
-use onceward_domain::time::back_off;
 
 use crate::engine::Engine;
 use crate::execute::execute;
 use crate::observe;
 use crate::wire;
-use crate::workers::{Next, need_of_messages, wait_until};
+use crate::workers::{Next, need_of_messages, wait_of_delivery, wait_until};
 
 /// Takes deliveries, decides them batch by batch, settles each batch after its commit.
 ///
@@ -44,7 +43,7 @@ async fn handle(engine: &Engine, batch: &[Delivery]) -> Result<Vec<Settlement>, 
     let mut incoming = Vec::with_capacity(batch.len());
     let mut deliveries = Vec::with_capacity(batch.len());
     for delivery in batch {
-        if delivery.attempts > engine.settings().attempts_limit {
+        if engine.settings().retry().is_spent(delivery.attempts) {
             settlements.push(dead(delivery, "tries are used up"));
             continue;
         }
@@ -187,10 +186,7 @@ fn wake(engine: &Engine) {
 
 fn conclude(engine: &Engine, delivery: &Delivery, outcome: Result<Outcome, Error>) -> Settlement {
     let settings = engine.settings();
-    let retry = || {
-        let wait = back_off(delivery.attempts, settings.back_off_base, settings.back_off_cap);
-        Settlement::Retry(delivery.receipt.clone(), wait)
-    };
+    let retry = || Settlement::Retry(delivery.receipt.clone(), wait_of_delivery(engine, delivery));
     match outcome {
         Ok(Outcome::Frozen) if delivery.attempts >= settings.attempts_limit => dead(delivery, "frozen"),
         Ok(Outcome::Frozen) => retry(),

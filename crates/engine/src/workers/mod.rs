@@ -9,6 +9,7 @@ pub mod compensator;
 pub mod consumer;
 pub mod deadline;
 pub mod expiry;
+pub mod herald;
 pub mod projector;
 pub mod refunder;
 pub mod relay;
@@ -20,11 +21,13 @@ use onceward_domain::due::{ClaimRequest, Claimed, Lane, Sequence};
 use onceward_domain::error::Error;
 use onceward_domain::event::OrderCreateRequested;
 use onceward_domain::facts::Need;
+use onceward_domain::ports::bus::Delivery;
 use onceward_domain::time::{Millis, Timestamp};
 use tokio::sync::Notify;
 
 use crate::engine::Engine;
 use crate::runtime::Signals;
+use crate::store_queue::claim_within;
 use crate::workers::asker::Round;
 
 /// When a worker should step again.
@@ -63,13 +66,15 @@ pub enum Worker {
     Confirmer,
     /// Has money given back (OT-09).
     Refunder,
+    /// Sends notices (LQ-05).
+    Herald,
     /// Keeps gauges and watches invariants.
     Watch,
 }
 
 impl Worker {
     /// Every worker.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::Sender,
         Self::Consumer,
         Self::Relay,
@@ -82,6 +87,7 @@ impl Worker {
         Self::Canceller,
         Self::Confirmer,
         Self::Refunder,
+        Self::Herald,
         Self::Watch,
     ];
 
@@ -101,6 +107,7 @@ impl Worker {
             Self::Canceller => "canceller",
             Self::Confirmer => "confirmer",
             Self::Refunder => "refunder",
+            Self::Herald => "herald",
             Self::Watch => "watch",
         }
     }
@@ -123,6 +130,7 @@ impl Worker {
             Self::Canceller => asker::step(engine, Round::Cancellation).await,
             Self::Confirmer => asker::step(engine, Round::Confirmation).await,
             Self::Refunder => refunder::step(engine).await,
+            Self::Herald => herald::step(engine).await,
             Self::Watch => watch::step(engine).await,
         }
     }
@@ -140,6 +148,7 @@ impl Worker {
             Self::Canceller => Some(&signals.cancel),
             Self::Confirmer => Some(&signals.confirm),
             Self::Refunder => Some(&signals.refund),
+            Self::Herald => Some(&signals.notify),
             Self::Deadline | Self::Watch => None,
         }
     }
@@ -150,10 +159,32 @@ pub(crate) async fn claim_from(engine: &Engine, lane: &'static str) -> Result<Ve
     claim_under(engine, lane, engine.settings().lease).await
 }
 
+/// The same for work that is given up when its tries are used up: what leases have used up is exhausted on the way.
+pub(crate) async fn claim_limited(
+    engine: &Engine,
+    lane: &'static str,
+    sequence: Sequence,
+) -> Result<Vec<Claimed>, Error> {
+    let settings = engine.settings();
+    let (limit, lease) = (settings.claim_batch, settings.lease);
+    let request = ClaimRequest { lane: Lane::new(lane), limit, lease, sequence };
+    claim_within(engine.store(), request, settings.retry()).await
+}
+
 /// The same for work that waits for a payment provider. Whoever claims it asks about all of it at once, so that one
 /// silence costs as long as many.
 pub(crate) async fn claim_for_provider(engine: &Engine, lane: &'static str) -> Result<Vec<Claimed>, Error> {
     claim_under(engine, lane, engine.settings().provider_lease).await
+}
+
+/// How long a claim waits after it failed.
+pub(crate) fn wait_of(engine: &Engine, entry: &Claimed) -> Millis {
+    engine.settings().retry().wait(entry.attempts, entry.held.seed())
+}
+
+/// How long a delivery waits after it failed.
+pub(crate) fn wait_of_delivery(engine: &Engine, delivery: &Delivery) -> Millis {
+    engine.settings().retry().wait(delivery.attempts, delivery.receipt.token.cast_unsigned())
 }
 
 async fn claim_under(engine: &Engine, lane: &'static str, lease: Millis) -> Result<Vec<Claimed>, Error> {

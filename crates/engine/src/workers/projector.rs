@@ -6,11 +6,10 @@
 use onceward_domain::error::Error;
 use onceward_domain::ports::admission::Projected;
 use onceward_domain::ports::bus::{Delivery, Settlement, Topic};
-use onceward_domain::time::back_off;
 
 use crate::engine::Engine;
 use crate::wire;
-use crate::workers::{Next, wait_until};
+use crate::workers::{Next, wait_of_delivery, wait_until};
 
 /// Takes events, projects them, settles them.
 ///
@@ -36,7 +35,7 @@ async fn handle(engine: &Engine, batch: &[Delivery]) -> Result<Vec<Settlement>, 
     let mut readable = Vec::with_capacity(batch.len());
     for delivery in batch {
         match wire::decode_event(&delivery.message.payload) {
-            Ok(event) if delivery.attempts <= engine.settings().attempts_limit => {
+            Ok(event) if !engine.settings().retry().is_spent(delivery.attempts) => {
                 events.push(event);
                 readable.push(delivery);
             }
@@ -52,9 +51,7 @@ async fn handle(engine: &Engine, batch: &[Delivery]) -> Result<Vec<Settlement>, 
         settlements.push(match outcome {
             Projected::Applied | Projected::Nothing => Settlement::Ack(delivery.receipt.clone()),
             Projected::TooEarly => {
-                let settings = engine.settings();
-                let wait = back_off(delivery.attempts, settings.back_off_base, settings.back_off_cap);
-                Settlement::Retry(delivery.receipt.clone(), wait)
+                Settlement::Retry(delivery.receipt.clone(), wait_of_delivery(engine, delivery))
             }
         });
     }

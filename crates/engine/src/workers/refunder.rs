@@ -14,13 +14,12 @@ use onceward_domain::facts::{Facts, Need};
 use onceward_domain::id::RefundId;
 use onceward_domain::payment::{Refund, Word};
 use onceward_domain::ports::provider::RefundOrder;
-use onceward_domain::time::back_off;
 use uuid::Uuid;
 
 use crate::engine::Engine;
 use crate::execute::execute;
 use crate::observe;
-use crate::workers::{Next, asker, claim_for_provider, wait_until};
+use crate::workers::{Next, asker, claim_for_provider, wait_of, wait_until};
 
 const SOURCE: &str = "refund";
 
@@ -81,8 +80,7 @@ async fn ask(engine: &Engine, refund: &Refund) -> Word {
 
 /// The word and the entry's end are one transaction.
 async fn close(engine: &Engine, entry: &Claimed, heard: Option<(Refund, Word)>) -> Result<(), Error> {
-    let settings = engine.settings();
-    let wait = back_off(entry.attempts, settings.back_off_base, settings.back_off_cap);
+    let wait = wait_of(engine, entry);
     let held = entry.held.clone();
     let need = match &heard {
         Some((refund, _)) => {

@@ -4,36 +4,26 @@
 //! removed only by the relay that still holds it; an unknown send is sent again with the same event ids; when tries are
 //! used up the entry becomes a dead letter, shown and replayed by a person.
 
-use std::sync::Arc;
-
-use onceward_domain::due::{Charge, ClaimRequest, Claimed, DueChange, Lane, Sequence};
+use onceward_domain::decide::queue::exhaust;
+use onceward_domain::due::{Charge, Claimed, DueChange, Lane, Sequence};
 use onceward_domain::error::Error;
 use onceward_domain::ports::bus::{Message, Published, Topic};
-use onceward_domain::time::back_off;
+use onceward_domain::retry::After;
 
 use crate::engine::Engine;
 use crate::execute::{Ending, settle};
 use crate::observe;
 use crate::store_bus::head_due;
 use crate::wire;
-use crate::workers::{Next, wait_until};
+use crate::workers::{Next, claim_limited, wait_until};
 
 /// Claims entries from the head, publishes their events, settles them.
 ///
 /// # Errors
 /// The store's; what was claimed comes again after its lease.
 pub async fn step(engine: &Engine) -> Result<Next, Error> {
-    let settings = engine.settings();
     let lane = Lane::new(Lane::OUTBOX);
-    let claimed = engine
-        .store()
-        .claim_due(ClaimRequest {
-            lane: lane.clone(),
-            limit: settings.claim_batch,
-            lease: settings.lease,
-            sequence: Sequence::Strict,
-        })
-        .await?;
+    let claimed = claim_limited(engine, Lane::OUTBOX, Sequence::Strict).await?;
     if claimed.is_empty() {
         return wait_until(engine, head_due(engine.store(), lane).await?).await;
     }
@@ -71,35 +61,26 @@ fn end_all(
         };
         let acked = outcomes.by_ref().take(messages.len()).filter(|one| **one == Published::Acked).count();
         is_broken |= acked != messages.len();
-        if !is_broken {
-            observe::outbox_sent("sent", 1);
-            let held = entry.held;
-            endings.push(Arc::new(move |_| vec![DueChange::Complete(held.clone())]));
-        } else if entry.attempts >= engine.settings().attempts_limit {
-            endings.push(give_up(entry));
-        } else {
-            observe::outbox_sent("unknown", 1);
-            let settings = engine.settings();
-            let wait = back_off(entry.attempts, settings.back_off_base, settings.back_off_cap);
-            let held = entry.held;
-            endings.push(Arc::new(move |now| {
-                let (due_at, charge) = (now.plus(wait), Charge::Keep);
-                vec![DueChange::Retry { held: held.clone(), due_at, body: None, charge }]
-            }));
-        }
+        let after = engine.settings().retry().after(entry.attempts, entry.held.seed());
+        endings.push(match after {
+            After::Again(_) | After::Exhausted if !is_broken => {
+                observe::outbox_sent("sent", 1);
+                Ending::at(move |_| DueChange::Complete(entry.held.clone()))
+            }
+            After::Again(wait) => {
+                observe::outbox_sent("unknown", 1);
+                Ending::at(move |now| {
+                    let (held, due_at) = (entry.held.clone(), now.plus(wait));
+                    DueChange::Retry { held, due_at, body: None, charge: Charge::Keep }
+                })
+            }
+            After::Exhausted => give_up(entry),
+        });
     }
     endings
 }
 
 fn give_up(entry: Claimed) -> Ending {
     observe::outbox_sent("manual", 1);
-    Arc::new(move |now| {
-        let put = DueChange::Put {
-            lane: entry.held.lane.dead_letters(),
-            member: entry.held.member.clone(),
-            due_at: now,
-            body: entry.body.clone(),
-        };
-        vec![DueChange::Complete(entry.held.clone()), put]
-    })
+    Ending::with(Vec::new(), move |facts, changes| exhaust(facts, changes, &entry.held))
 }

@@ -9,7 +9,6 @@ use onceward_domain::error::{Class, Error};
 use onceward_domain::event::OrderCreateRequested;
 use onceward_domain::ports::admission::{SendClaim, SendSettlement};
 use onceward_domain::ports::bus::{Published, Topic};
-use onceward_domain::time::back_off;
 
 use crate::engine::Engine;
 use crate::observe;
@@ -43,7 +42,7 @@ pub async fn step(engine: &Engine) -> Result<Next, Error> {
             if left.is_empty() {
                 SendSettlement::Sent(claim.held)
             } else {
-                let wait = back_off(claim.attempts, settings.back_off_base, settings.back_off_cap);
+                let wait = settings.retry().wait(claim.attempts, claim.held.seed());
                 SendSettlement::Again { held: claim.held, unsent: left, wait }
             }
         })

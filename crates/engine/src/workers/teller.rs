@@ -7,24 +7,25 @@ use std::sync::Arc;
 
 use onceward_domain::changes::ChangeSet;
 use onceward_domain::decide::pay::{Heard, hear};
-use onceward_domain::due::{Charge, Claimed, DueChange, Lane};
+use onceward_domain::decide::queue::exhaust;
+use onceward_domain::due::{Charge, Claimed, DueChange, Lane, Sequence};
 use onceward_domain::error::{Class, Error};
 use onceward_domain::facts::{Facts, Need};
 use onceward_domain::payment::{Case, CaseKind, Word};
-use onceward_domain::time::back_off;
+use onceward_domain::retry::After;
 
 use crate::engine::Engine;
 use crate::execute::execute;
 use crate::observe;
 use crate::wire;
-use crate::workers::{Next, asker, claim_from, wait_until};
+use crate::workers::{Next, asker, claim_limited, wait_until};
 
 /// Claims callbacks and hears each.
 ///
 /// # Errors
 /// The store's; what was claimed comes again after its lease.
 pub async fn step(engine: &Engine) -> Result<Next, Error> {
-    let claimed = claim_from(engine, Lane::CALLBACK).await?;
+    let claimed = claim_limited(engine, Lane::CALLBACK, Sequence::ByDue).await?;
     if claimed.is_empty() {
         return wait_until(engine, engine.store().next_due(Lane::new(Lane::CALLBACK)).await?).await;
     }
@@ -71,9 +72,7 @@ pub(crate) async fn need_of_word(engine: &Engine, word: &Word) -> Result<Need, E
 }
 
 async fn process(engine: &Engine, entry: &Claimed) -> Result<Heard, Error> {
-    let settings = engine.settings();
-    let wait = back_off(entry.attempts, settings.back_off_base, settings.back_off_cap);
-    let is_last_try = entry.attempts >= settings.attempts_limit;
+    let after = engine.settings().retry().after(entry.attempts, entry.held.seed());
     let word = match wire::decode_word(&entry.body) {
         Ok(word) => word,
         Err(error) => {
@@ -86,13 +85,14 @@ async fn process(engine: &Engine, entry: &Claimed) -> Result<Heard, Error> {
     let entry = entry.clone();
     execute(engine, "callback.heard", need, move |facts: &mut Facts| {
         let (mut changes, heard) = hear(facts, &word, &source)?;
-        if heard != Heard::UnknownPayment {
-            changes.due.push(DueChange::Complete(entry.held.clone()));
-        } else if is_last_try {
-            changes.due.extend(dead_letter(facts, &entry));
-        } else {
-            let (held, due_at) = (entry.held.clone(), facts.now.plus(wait));
-            changes.due.push(DueChange::Retry { held, due_at, body: None, charge: Charge::Keep });
+        let held = entry.held.clone();
+        match after {
+            After::Again(wait) if heard == Heard::UnknownPayment => {
+                let due_at = facts.now.plus(wait);
+                changes.due.push(DueChange::Retry { held, due_at, body: None, charge: Charge::Keep });
+            }
+            After::Exhausted if heard == Heard::UnknownPayment => exhaust(facts, &mut changes, &held),
+            After::Again(_) | After::Exhausted => changes.due.push(DueChange::Complete(held)),
         }
         Ok((changes, heard))
     })
@@ -108,18 +108,9 @@ async fn set_aside(engine: &Engine, entry: &Claimed) -> Result<Heard, Error> {
             detail: Arc::from(String::from_utf8_lossy(&entry.body).into_owned()),
             at: facts.now,
         };
-        let due = dead_letter(facts, &entry).into();
-        Ok((ChangeSet { due, cases: vec![case], ..ChangeSet::default() }, Heard::Contradiction))
+        let mut changes = ChangeSet { cases: vec![case], ..ChangeSet::default() };
+        exhaust(facts, &mut changes, &entry.held);
+        Ok((changes, Heard::Contradiction))
     })
     .await
-}
-
-fn dead_letter(facts: &Facts, entry: &Claimed) -> [DueChange; 2] {
-    let put = DueChange::Put {
-        lane: entry.held.lane.dead_letters(),
-        member: entry.held.member.clone(),
-        due_at: facts.now,
-        body: entry.body.clone(),
-    };
-    [DueChange::Complete(entry.held.clone()), put]
 }

@@ -22,6 +22,7 @@ use onceward_testkit::block_on::block_on;
 use onceward_testkit::clock::ManualClock;
 use onceward_testkit::ids::CountingIds;
 use onceward_testkit::model::ModelStore;
+use onceward_testkit::notifier::People;
 
 /// Steps after which a house that is still busy counts as one that never comes to rest.
 const STEPS_LIMIT: u32 = 20_000;
@@ -175,5 +176,11 @@ impl House {
 
 /// A second engine over the same store: another process, or the next life of a killed one.
 pub(crate) fn engine_over(store: Arc<dyn Store>) -> Engine {
-    Engine::new(Ports::embedded(store, Arc::new(CountingIds::new("t"))), keys(), Settings::default())
+    engine_with(store, Arc::new(People::default()))
+}
+
+/// The same, telling these people.
+pub(crate) fn engine_with(store: Arc<dyn Store>, people: Arc<People>) -> Engine {
+    let ports = Ports::embedded(store, Arc::new(CountingIds::new("t"))).with_notifier(people);
+    Engine::new(ports, keys(), Settings::default())
 }

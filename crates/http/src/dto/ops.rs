@@ -1,17 +1,15 @@
 //! What operators see, on the wire.
 
-use onceward_domain::due::{LaneStatus, Waiting};
+use onceward_domain::due::LaneStatus;
 use onceward_domain::machine::Machine;
 use onceward_domain::tally::{Group, SkuTally};
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use super::queue::QueueView;
 use super::sku::{AdmissionView, StockView};
 use crate::when::Time;
 use onceward::operations::operate::{Check, Overview};
-
-/// Most bytes of a dead letter's body that are shown.
-const BODY_SHOWN: usize = 256;
 
 /// The verdict on all invariants, computed just now.
 #[derive(Debug, Serialize, ToSchema)]
@@ -40,35 +38,6 @@ impl From<Vec<Check>> for InvariantsView {
         };
         let checks: Vec<CheckView> = checks.into_iter().map(view).collect();
         Self { holds: checks.iter().all(|check| check.holds), checks }
-    }
-}
-
-/// One queue at a glance.
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(as = Queue)]
-pub(crate) struct QueueView {
-    name: String,
-    /// Members in it.
-    size: u64,
-    /// Members under a lease.
-    leased: u64,
-    /// Earliest due-time, or lease end.
-    #[schema(required = true)]
-    next_due_at: Option<Time>,
-    /// When the oldest member was put in.
-    #[schema(required = true)]
-    oldest_at: Option<Time>,
-}
-
-impl From<&LaneStatus> for QueueView {
-    fn from(lane: &LaneStatus) -> Self {
-        Self {
-            name: lane.lane.as_str().to_owned(),
-            size: lane.size,
-            leased: lane.leased,
-            next_due_at: lane.next_due.map(Time),
-            oldest_at: lane.oldest.map(Time),
-        }
     }
 }
 
@@ -147,43 +116,17 @@ impl From<&SkuTally> for SkuOverview {
 
 impl From<&Overview> for OverviewView {
     fn from(overview: &Overview) -> Self {
+        let queue = |lane: &LaneStatus| {
+            let dead = lane.lane.dead_letters();
+            let exhausted = overview.lanes.iter().find(|one| one.lane == dead).map_or(0, |one| one.size);
+            QueueView::of(overview.now, lane, exhausted)
+        };
         Self {
             now: Time(overview.now),
-            queues: overview.lanes.iter().map(QueueView::from).collect(),
+            queues: overview.lanes.iter().map(queue).collect(),
             skus: overview.tally.skus.iter().map(SkuOverview::from).collect(),
             quarantined: overview.tally.quarantined,
             store: StoreView { bytes: overview.tally.bytes, about: overview.tally.about.to_string() },
-        }
-    }
-}
-
-/// Work whose tries are used up.
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(as = DeadLetter)]
-pub(crate) struct DeadLetterView {
-    /// Names it for a replay.
-    id: String,
-    /// The queue it came from, with the prefix `dead/`.
-    queue: String,
-    created_at: Time,
-    #[schema(value_type = i64, minimum = 0)]
-    attempts: u32,
-    /// Size of what the worker needs.
-    body_bytes: usize,
-    /// Its beginning, in hexadecimal digits.
-    body_hex: String,
-}
-
-impl From<&Waiting> for DeadLetterView {
-    fn from(letter: &Waiting) -> Self {
-        let shown = &letter.body[..letter.body.len().min(BODY_SHOWN)];
-        Self {
-            id: letter.member.to_string(),
-            queue: letter.lane.as_str().to_owned(),
-            created_at: Time(letter.created_at),
-            attempts: letter.attempts,
-            body_bytes: letter.body.len(),
-            body_hex: shown.iter().map(|byte| format!("{byte:02x}")).collect(),
         }
     }
 }

@@ -25,7 +25,7 @@ use uuid::Uuid;
 use super::book::{Account, Book, Call, Entry, News};
 use super::callback;
 use super::journal::Journal;
-use super::signature::Signer;
+use crate::signature::Signer;
 
 /// How long a call waits where nobody answers (`provider.timeout_ms`).
 pub const TIMEOUT: Duration = Duration::from_millis(2_000);

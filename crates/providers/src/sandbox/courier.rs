@@ -3,7 +3,7 @@
 //! Invariants: a callback is a line of the journal before it is sent, so it survives a kill and may come twice; the copies
 //! of a doubled one are sent at the same moment; what nobody takes is tried again with back-off, [`TRIES_LIMIT`] times,
 //! and then given up, which is how callbacks get lost in life; a bank that is opened again counts from the beginning.
-//! Read next: [`super::post`].
+//! Read next: [`crate::post`].
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use tokio::time::timeout;
 
 use super::bank::Bank;
 use super::book::{Call, Entry};
-use super::post::Post;
+use crate::post::Post;
 
 /// Most callbacks that are on their way at one moment: each is a connection.
 const AT_ONCE: usize = 32;
@@ -117,8 +117,9 @@ impl Courier {
 
 async fn post(bank: Bank, target: Target, call: Call, body: Arc<[u8]>) -> (Call, bool) {
     let headers = bank.options().signer.headers(&call.event, bank.now(), &body);
-    let post = Post { address: target.address, path: &target.path, headers: &headers, body: &body };
-    let is_taken = match post.send().await {
+    let host = target.address.to_string();
+    let post = Post { host: &host, path: &target.path, headers: &headers, body: &body };
+    let is_taken = match post.send_to(target.address).await {
         Ok(status) => (200..300).contains(&status),
         Err(error) => {
             tracing::debug!(target: "onceward", event = %call.event, %error, "a callback was not taken");

@@ -10,14 +10,12 @@ mod callback;
 mod charge;
 mod courier;
 mod journal;
-mod post;
 mod provider;
-mod signature;
 
+pub use crate::signature::{Signer, WINDOW};
 pub use bank::{Bank, BankOptions, Policy, TIMEOUT};
 pub use courier::{Courier, Target};
 pub use provider::SandboxProvider;
-pub use signature::{Signer, WINDOW};
 
 /// The provider's name in the API and in rows.
 pub const NAME: &str = "sandbox";

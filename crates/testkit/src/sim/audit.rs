@@ -23,6 +23,7 @@ use onceward_domain::purchase::{InboxResult, Order, Purchase, Reason, Route};
 use onceward_domain::time::Timestamp;
 
 use super::money::Treasurer;
+use super::queues::QueueAuditor;
 use super::world::World;
 use crate::model::rows::Rows;
 
@@ -37,6 +38,7 @@ pub(crate) struct Auditor {
     /// Whether tries may be used up here, so that something may end frozen, for a person.
     is_weary: bool,
     treasurer: Treasurer,
+    queues: QueueAuditor,
 }
 
 /// Units of one SKU, added up from the purchases.
@@ -80,6 +82,7 @@ impl Auditor {
             self.seen.insert(*id, purchase.clone());
         }
         self.treasurer.look(world, &rows);
+        self.queues.look(world, &rows);
         if rows.purchases.len() != self.seen.len() {
             world.violated("a purchase vanished".to_owned());
         }
@@ -136,6 +139,7 @@ impl Auditor {
     pub(crate) fn look_at_the_end(&self, world: &World) {
         self.treasurer.look_at_the_end(world);
         let rows = world.store.rows();
+        self.queues.look_at_the_end(world, &rows);
         if rows.quarantined.len() > 0 {
             world.sometimes("quarantined");
         }

@@ -105,7 +105,6 @@ impl FaultyStore {
     /// Runs a transaction in one piece, or as an optimistic store does: read, decide, and write later under guards.
     async fn run(&self, mut work: Work) -> Result<(), Error> {
         let wanted = Arc::new(Mutex::new(Wanted::default()));
-        let is_replay = work.name == "replay_dead_letter";
         work.decide = watched(work.decide, wanted.clone());
         let stale = self.world.rates().stale;
         if self.world.draw(|rng| rng.chance(stale)) {
@@ -126,9 +125,7 @@ impl FaultyStore {
         }
         let wanted = std::mem::take(&mut *wanted.lock().unwrap_or_else(PoisonError::into_inner));
         wanted.settled.iter().for_each(|held| self.world.saw_settlement(held));
-        if !is_replay {
-            wanted.outbox.into_iter().for_each(|body| self.world.saw_outbox(body));
-        }
+        wanted.outbox.into_iter().for_each(|body| self.world.saw_outbox(body));
         Ok(())
     }
 

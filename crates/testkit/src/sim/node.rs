@@ -15,6 +15,7 @@ use onceward_domain::ports::admission::Admission;
 use onceward_domain::ports::store::Store;
 use onceward_domain::time::{Millis, back_off};
 
+use super::faulty_notifier::FaultyNotifier;
 use super::faulty_ports::{FaultyAdmission, FaultyBus};
 use super::faulty_provider::FaultyProvider;
 use super::faulty_store::FaultyStore;
@@ -24,7 +25,7 @@ use super::world::World;
 use crate::ids::CountingIds;
 
 /// The workers that change something, but for the sender. The watch only reads, and is left out for speed.
-const WORKERS: [Worker; 11] = [
+const WORKERS: [Worker; 12] = [
     Worker::Consumer,
     Worker::Relay,
     Worker::Projector,
@@ -36,6 +37,7 @@ const WORKERS: [Worker; 11] = [
     Worker::Canceller,
     Worker::Confirmer,
     Worker::Refunder,
+    Worker::Herald,
 ];
 
 /// Shortest sleep, as in the runtime. A worker that spins through it, because something is due that it cannot claim,
@@ -63,7 +65,7 @@ pub(crate) fn engine(world: &Arc<World>, node: usize, incarnation: u32, scenario
         queue: Arc::new(StoreQueue::new(store.clone())),
         store,
         ids,
-        notifier: None,
+        notifier: Some(Arc::new(FaultyNotifier::new(world.clone(), node))),
         providers: vec![Arc::new(FaultyProvider::new(world.clone(), node, scenario.adapter))],
     };
     let settings = Settings {

@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use onceward::Engine;
 use onceward::operations::catalogue::{self, AdjustStock, Idempotent, Render, SkuView};
-use onceward::operations::operate;
 use onceward::operations::order::{self, DirectOrder};
+use onceward::operations::queue;
 use onceward_domain::error::Code;
 use onceward_domain::id::{ActivityId, PurchaseId, RequestId, SkuId, SkuKey, UserId};
 use onceward_domain::machine::reservation::Reservation as Status;
@@ -284,13 +284,13 @@ const REFUSED: u16 = 409;
 /// A person puts every dead letter back, after the trouble is over.
 pub(crate) async fn replay_dead_letters(net: Net) {
     const PAGE: u32 = 200;
-    let look = |engine: Engine| async move { operate::dead_letters(&engine, PAGE, None).await };
+    let look = |engine: Engine| async move { queue::dead_letters(&engine, PAGE, None).await };
     let Some(Ok(letters)) = net.ask(look).await else { return };
     for letter in letters {
         let member = letter.member.clone();
         let replay = move |engine: Engine| {
             let member = member.clone();
-            async move { operate::replay_dead_letter(&engine, &member, "back office").await }
+            async move { queue::replay_dead_letter(&engine, &member, "back office").await }
         };
         match net.ask(replay).await {
             Some(Ok(())) => net.world.sometimes("dead_letter_replayed"),

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 
 use onceward_domain::due::{Held, Lane, Member, Token};
-use onceward_domain::id::{PaymentId, PurchaseId};
+use onceward_domain::id::{NoticeId, PaymentId, PurchaseId};
 use onceward_domain::payment::Word;
 use onceward_domain::ports::clock::Clock;
 use onceward_domain::time::{Millis, Timestamp};
@@ -112,6 +112,7 @@ struct State {
     claims: BTreeMap<(Lane, Member), Token>,
     promises: Vec<(PurchaseId, &'static str)>,
     outbox: Vec<Vec<u8>>,
+    told: BTreeSet<NoticeId>,
     published: BTreeSet<Arc<str>>,
     unsent: BTreeMap<PaymentId, Word>,
     current: usize,
@@ -146,6 +147,7 @@ impl World {
             claims: BTreeMap::new(),
             promises: Vec::new(),
             outbox: Vec::new(),
+            told: BTreeSet::new(),
             published: BTreeSet::new(),
             unsent: BTreeMap::new(),
             current: 0,
@@ -262,6 +264,18 @@ impl World {
         if last != Some(held.token) {
             self.violated(format!("LQ-02: {held:?} was settled, the last claim is {last:?}"));
         }
+    }
+
+    /// Notes a notice that reached the people; one whose answer was lost may reach them again, under the same id.
+    pub(crate) fn saw_notice(&self, id: NoticeId) {
+        if !self.state().told.insert(id) {
+            self.sometimes("notice_came_again");
+        }
+    }
+
+    /// Whether a notice reached the people.
+    pub(crate) fn was_told(&self, id: NoticeId) -> bool {
+        self.state().told.contains(&id)
     }
 
     /// Notes an outbox entry that was committed.

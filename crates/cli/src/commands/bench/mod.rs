@@ -7,6 +7,7 @@
 mod latency;
 mod memory_bus;
 mod order;
+mod queue;
 mod reserve;
 mod shop;
 
@@ -20,7 +21,7 @@ use crate::output::{self, Format};
 /// The arguments of `bench`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
-    /// What to measure: order, reserve, or a part such as reserve.http or order.batch; all where nothing is said
+    /// What to measure: order, reserve, queue, or a part such as reserve.http or order.batch; all where nothing is said
     #[arg(value_name = "SCENARIO")]
     scenarios: Vec<String>,
     /// Interleaved rounds of each comparison
@@ -32,6 +33,9 @@ pub(crate) struct Arguments {
     /// Orders that are in the store before `order` is measured at its largest
     #[arg(long, value_name = "COUNT", default_value_t = 100_000)]
     preload: u64,
+    /// Members in the queue when `queue` is measured at its largest
+    #[arg(long, value_name = "COUNT", default_value_t = 1_000_000)]
+    members: u64,
     /// Where the temporary stores lie; the disk is part of what is measured
     #[arg(long, value_name = "DIR")]
     folder: Option<PathBuf>,
@@ -49,6 +53,8 @@ pub(crate) struct Effort {
     pub(crate) count: u64,
     /// Orders before the largest measurement.
     pub(crate) preload: u64,
+    /// Members before the largest measurement of the queue.
+    pub(crate) members: u64,
     /// Where temporary folders are made.
     pub(crate) folder: PathBuf,
     /// Parts to measure; all where there are none.
@@ -71,7 +77,7 @@ fn belongs(part: &str, whole: &str) -> bool {
 /// # Errors
 /// When a scenario cannot be run cleanly.
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
-    let parts = [order::parts(), reserve::parts()].concat();
+    let parts = [order::parts(), reserve::parts(), queue::parts()].concat();
     for name in &arguments.scenarios {
         if !parts.iter().any(|part| belongs(part, name)) {
             return Err(Failure::Usage(format!("`{name}` is no scenario; there are {}", parts.join(", "))));
@@ -81,6 +87,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         rounds: arguments.rounds,
         count: arguments.count,
         preload: arguments.preload,
+        members: arguments.members,
         folder: arguments.folder.clone().unwrap_or_else(std::env::temp_dir),
         chosen: arguments.scenarios.clone(),
     };
@@ -95,6 +102,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let reports: Vec<Report> = runtime.block_on(async {
         let mut reports = order::run(&effort, &machine).await?;
         reports.extend(reserve::run(&effort, &machine).await?);
+        reports.extend(queue::run(&effort, &machine).await?);
         Ok::<_, Failure>(reports)
     })?;
     match Format::of(arguments.json) {

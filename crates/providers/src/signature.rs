@@ -1,4 +1,4 @@
-//! Signatures of callbacks, in the manner of Standard Webhooks.
+//! Signatures of webhooks, in the manner of Standard Webhooks: of the sandbox bank's callbacks, and of our own notices.
 //!
 //! Three headers: `webhook-id`, `webhook-timestamp` (seconds since 1970) and `webhook-signature`, a list of
 //! `v1,<base64>` separated by blanks so that a secret can be changed without a gap. Signed is `id.timestamp.body` with
@@ -19,10 +19,12 @@ use subtle::{Choice, ConstantTimeEq};
 /// How far a callback's time may be from ours, either way.
 pub const WINDOW: Millis = Millis(5 * 60 * 1_000);
 
-pub(super) const ID: &str = "webhook-id";
-pub(super) const TIMESTAMP: &str = "webhook-timestamp";
-pub(super) const SIGNATURE: &str = "webhook-signature";
+const ID: &str = "webhook-id";
+const TIMESTAMP: &str = "webhook-timestamp";
+const SIGNATURE: &str = "webhook-signature";
 const VERSION: &str = "v1,";
+/// How a secret in text form begins.
+const SECRET_PREFIX: &str = "whsec_";
 /// Most signatures of one callback that are compared: more than any change of secrets needs.
 const SIGNATURES_LIMIT: usize = 8;
 
@@ -43,6 +45,25 @@ impl Signer {
     #[must_use]
     pub fn new(secret: &[u8]) -> Self {
         Self { keyed: Hmac::new_from_slice(secret).expect("HMAC takes a key of any length") }
+    }
+
+    /// A signer with a secret as people hand it around: `whsec_` and base64, or any other text as it is.
+    ///
+    /// ```
+    /// use onceward_providers::signature::Signer;
+    /// assert!(Signer::from_text("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw").is_ok());
+    /// assert!(Signer::from_text("whsec_not base64").is_err());
+    /// ```
+    ///
+    /// # Errors
+    /// [`Code::Invalid`] for what begins like one and is none. The error does not hold the text.
+    pub fn from_text(text: &str) -> Result<Self, Error> {
+        let text = text.trim();
+        let Some(encoded) = text.strip_prefix(SECRET_PREFIX) else { return Ok(Self::new(text.as_bytes())) };
+        let secret = STANDARD.decode(encoded);
+        secret
+            .map(|secret| Self::new(&secret))
+            .map_err(|_| Error::new(Code::Invalid, "reading a webhook's secret: it is not base64"))
     }
 
     /// The three headers of a callback.

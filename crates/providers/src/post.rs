@@ -1,42 +1,45 @@
-//! The smallest HTTP/1.1 client: one POST over one connection to a loopback address.
+//! The smallest HTTP/1.1 client: one POST over one connection.
 //!
 //! Invariants: the whole exchange is bounded in time, and the answer's head in bytes; the body of an answer is not read,
-//! because nobody needs it. Deliberately absent: TLS, redirects, names: a sandbox calls the machine it runs on.
+//! because nobody needs it; a redirect is an answer like any other and is not followed. Deliberately absent: names and TLS;
+//! whoever calls hands in an address, or a connection that is secured already.
 
 use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
 /// How long one exchange may take.
-const EXCHANGE_LIMIT: Duration = Duration::from_secs(10);
+pub(crate) const EXCHANGE_LIMIT: Duration = Duration::from_secs(10);
 /// Most bytes of an answer that are looked at for its status line.
 const STATUS_LINE_LIMIT: usize = 256;
 
 /// One POST.
-pub(super) struct Post<'a> {
-    /// Where to.
-    pub(super) address: SocketAddr,
-    /// Path.
-    pub(super) path: &'a str,
+pub(crate) struct Post<'a> {
+    /// Host, with its port where that is not the usual one.
+    pub(crate) host: &'a str,
+    /// Path, with its query.
+    pub(crate) path: &'a str,
     /// Headers beside the usual ones.
-    pub(super) headers: &'a [(&'static str, String)],
+    pub(crate) headers: &'a [(&'static str, String)],
     /// JSON body.
-    pub(super) body: &'a [u8],
+    pub(crate) body: &'a [u8],
 }
 
 impl Post<'_> {
-    /// Sends it and answers the status.
-    pub(super) async fn send(&self) -> io::Result<u16> {
-        timeout(EXCHANGE_LIMIT, self.exchange()).await.map_err(|_| io::ErrorKind::TimedOut)?
+    /// Connects, sends it and answers the status.
+    pub(crate) async fn send_to(&self, address: SocketAddr) -> io::Result<u16> {
+        let exchange = async { self.exchange(TcpStream::connect(address).await?).await };
+        timeout(EXCHANGE_LIMIT, exchange).await.map_err(|_| io::ErrorKind::TimedOut)?
     }
 
-    async fn exchange(&self) -> io::Result<u16> {
-        let mut stream = TcpStream::connect(self.address).await?;
+    /// Sends it over a connection and answers the status. The caller bounds the time.
+    pub(crate) async fn exchange(&self, mut stream: impl AsyncRead + AsyncWrite + Unpin) -> io::Result<u16> {
         stream.write_all(&self.bytes()).await?;
+        stream.flush().await?;
         let mut head = Vec::with_capacity(STATUS_LINE_LIMIT);
         while !head.contains(&b'\n') && head.len() < STATUS_LINE_LIMIT {
             if stream.read_buf(&mut head).await? == 0 {
@@ -50,7 +53,7 @@ impl Post<'_> {
         let mut text = format!(
             "POST {} HTTP/1.1\r\nhost: {}\r\ncontent-type: application/json\r\ncontent-length: {}\r\nconnection: close\r\n",
             self.path,
-            self.address,
+            self.host,
             self.body.len()
         );
         for (name, value) in self.headers {
