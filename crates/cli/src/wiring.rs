@@ -7,10 +7,10 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use onceward::queue_deadline::QueueTrigger;
 use onceward::{Engine, Ports, Settings as EngineSettings};
-use onceward_domain::derive::KeyRing;
 use onceward_domain::ports::clock::Clock;
-use onceward_domain::ports::provider::Provider;
+use onceward_domain::ports::deadline::TriggerKind;
 use onceward_providers::sandbox::{Bank, BankOptions, SandboxProvider, Signer};
 use onceward_sqlite::{OpenOptions, SqliteStore};
 
@@ -68,7 +68,8 @@ pub(crate) fn open(settings: &Settings, sandbox: Sandbox) -> Result<Opened, Fail
         Sandbox::Absent => None,
     };
     let providers = bank.iter().map(|bank| Arc::new(SandboxProvider::new(bank.clone())) as _).collect();
-    let engine = engine(&store, keys, engine_settings, providers);
+    let ports = Ports::store_backed(Arc::clone(&store) as _, Arc::new(SystemIds)).with_providers(providers);
+    let engine = Engine::new(with_trigger(ports, settings.trigger()?), keys, engine_settings);
     Ok(Opened { engine, store, bank, _lock: lock })
 }
 
@@ -103,15 +104,13 @@ pub(crate) fn bank_at(path: &Path, secret: &[u8], settings: &Settings) -> Result
     Bank::open(path, options).map_err(|cause| Failure::file("opening the sandbox bank", path, &cause))
 }
 
-/// An engine whose gate and transport live in the store.
-fn engine(
-    store: &Arc<SqliteStore>,
-    keys: KeyRing,
-    settings: EngineSettings,
-    providers: Vec<Arc<dyn Provider>>,
-) -> Engine {
-    let ports = Ports::store_backed(Arc::clone(store) as _, Arc::new(SystemIds));
-    Engine::new(ports.with_providers(providers), keys, settings)
+/// The ports with what tells when orders' time is up.
+pub(crate) fn with_trigger(ports: Ports, kind: TriggerKind) -> Ports {
+    match kind {
+        TriggerKind::Queue => ports.with_deadline_trigger(Arc::new(QueueTrigger::new(clock()))),
+        // The store-backed ports bring it along; for the others the settings found no adapter.
+        TriggerKind::Store | TriggerKind::Zset | TriggerKind::Broker | TriggerKind::Keyspace => ports,
+    }
 }
 
 /// The machine's clock, as the port.

@@ -8,13 +8,14 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use onceward::store_admission::StoreAdmission;
 use onceward::store_bus::StoreBus;
+use onceward::store_deadline::StoreTrigger;
 use onceward::store_queue::StoreQueue;
 use onceward_domain::ports::admission::Admission;
 use onceward_domain::ports::store::{PageRequest, Store};
 use onceward_sqlite::{OpenOptions, SqliteStore};
 use onceward_testkit::block_on::block_on;
 use onceward_testkit::clock::ManualClock;
-use onceward_testkit::conformance::{admission, bus, due_queue};
+use onceward_testkit::conformance::{admission, bus, deadline, due_queue};
 use onceward_testkit::ids::CountingIds;
 
 struct Folder {
@@ -71,5 +72,14 @@ fn em_02_the_embedded_queue_passes_the_suite() {
             found.into_iter().map(|(_, notice)| notice).collect()
         };
         due_queue::UnderTest { queue, notices: Box::new(notices) }
+    });
+}
+
+#[test]
+fn ot_10_the_embedded_deadline_trigger_passes_the_suite() {
+    let folder = Folder::new("deadline");
+    deadline::run_all(&|clock| {
+        let store = folder.store(clock);
+        (store.clone(), Arc::new(StoreTrigger::new(store)))
     });
 }

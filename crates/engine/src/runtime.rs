@@ -96,6 +96,7 @@ impl Role {
                 Worker::Compensator,
                 Worker::Deadline,
                 Worker::Expiry,
+                Worker::Sweep,
                 Worker::Announcer,
                 Worker::Teller,
                 Worker::Canceller,

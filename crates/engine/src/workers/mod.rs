@@ -13,6 +13,7 @@ pub mod projector;
 pub mod refunder;
 pub mod relay;
 pub mod sender;
+pub mod sweep;
 pub mod teller;
 pub mod watch;
 
@@ -51,8 +52,10 @@ pub enum Worker {
     Compensator,
     /// Rejects reservations past their business deadline (FS-15).
     Deadline,
-    /// Cancels unpaid orders (OT-04).
+    /// Cancels unpaid orders whose time is said to be up (OT-04).
     Expiry,
+    /// Finds due orders that the deadline trigger lost (OT-10).
+    Sweep,
     /// Tells providers of payment attempts (OT-03).
     Announcer,
     /// Hears callbacks (OT-08).
@@ -69,7 +72,7 @@ pub enum Worker {
 
 impl Worker {
     /// Every worker.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::Sender,
         Self::Consumer,
         Self::Relay,
@@ -77,6 +80,7 @@ impl Worker {
         Self::Compensator,
         Self::Deadline,
         Self::Expiry,
+        Self::Sweep,
         Self::Announcer,
         Self::Teller,
         Self::Canceller,
@@ -96,6 +100,7 @@ impl Worker {
             Self::Compensator => "compensator",
             Self::Deadline => "deadline",
             Self::Expiry => "expiry",
+            Self::Sweep => "sweep",
             Self::Announcer => "announcer",
             Self::Teller => "teller",
             Self::Canceller => "canceller",
@@ -118,6 +123,7 @@ impl Worker {
             Self::Compensator => compensator::step(engine).await,
             Self::Deadline => deadline::step(engine).await,
             Self::Expiry => expiry::step(engine).await,
+            Self::Sweep => sweep::step(engine).await,
             Self::Announcer => announcer::step(engine).await,
             Self::Teller => teller::step(engine).await,
             Self::Canceller => asker::step(engine, Round::Cancellation).await,
@@ -140,7 +146,7 @@ impl Worker {
             Self::Canceller => Some(&signals.cancel),
             Self::Confirmer => Some(&signals.confirm),
             Self::Refunder => Some(&signals.refund),
-            Self::Deadline | Self::Watch => None,
+            Self::Deadline | Self::Sweep | Self::Watch => None,
         }
     }
 }

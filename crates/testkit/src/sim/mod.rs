@@ -36,6 +36,7 @@ mod executor;
 mod faulty_ports;
 mod faulty_provider;
 mod faulty_store;
+mod faulty_trigger;
 mod money;
 mod net;
 mod node;
