@@ -11,6 +11,7 @@ pub(crate) mod payment;
 pub(crate) mod reservation;
 pub(crate) mod sandbox;
 pub(crate) mod sku;
+pub(crate) mod statement;
 
 use serde::Serialize;
 use utoipa::ToSchema;

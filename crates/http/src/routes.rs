@@ -11,6 +11,7 @@ mod payment;
 mod reservation;
 mod sandbox;
 mod sku;
+mod statement;
 
 use axum::Router;
 use axum::extract::Request;
@@ -67,6 +68,7 @@ pub(crate) fn documented() -> OpenApiRouter<AppState> {
         .routes(routes!(payment::refunds, payment::refund))
         .routes(routes!(payment::webhook))
         .routes(routes!(payment::anomalies))
+        .routes(routes!(statement::read))
         .routes(routes!(sandbox::succeed))
         .routes(routes!(sandbox::fail))
         .routes(routes!(sandbox::payment))

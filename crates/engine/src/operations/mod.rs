@@ -9,3 +9,4 @@ pub mod operate;
 pub mod order;
 pub mod payment;
 pub mod reservation;
+pub mod statement;
