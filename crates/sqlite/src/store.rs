@@ -21,7 +21,7 @@ use onceward_domain::time::Timestamp;
 
 use crate::failure::failed;
 use crate::open::SqliteStore;
-use crate::{group, list, load, money, notice, queries, tally};
+use crate::{group, list, load, money, notice, queries, remembered};
 
 impl Store for SqliteStore {
     fn transact(&self, work: Work) -> Answer<'_, ()> {
@@ -61,7 +61,7 @@ impl Store for SqliteStore {
 
     fn lanes(&self) -> Answer<'_, Vec<LaneStatus>> {
         let clock = self.clock.clone();
-        Box::pin(self.readers.ask(move |reader| list::lanes(&reader.conn, &mut reader.refs, clock.now())))
+        Box::pin(self.readers.ask(move |reader| remembered::lanes(reader, clock.now())))
     }
 
     fn list_orders(&self, filter: OrderFilter, page: PageRequest) -> Answer<'_, Vec<Purchase>> {
@@ -94,9 +94,7 @@ impl Store for SqliteStore {
 
     fn tally(&self) -> Answer<'_, Tally> {
         let (clock, bytes) = (self.clock.clone(), bytes_on_disk(&self.path));
-        Box::pin(
-            self.readers.ask(move |reader| tally::tally(&reader.conn, &mut reader.refs, clock.now(), bytes)),
-        )
+        Box::pin(self.readers.ask(move |reader| remembered::tally(reader, clock.now(), bytes)))
     }
 
     fn now(&self) -> Answer<'_, Timestamp> {
