@@ -304,6 +304,7 @@ CREATE TABLE group_transition (
 ) STRICT;
 
 CREATE INDEX group_transition_by_group ON group_transition (group_ref);
+
 CREATE INDEX purchase_by_expiry ON purchase (may_expire_at) WHERE may_expire_at IS NOT NULL;
 
 CREATE TRIGGER stock_entry_keeps_rows BEFORE DELETE ON stock_entry
