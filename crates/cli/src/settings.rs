@@ -277,6 +277,8 @@ mod tests {
         listen: Option<&str>,
     ) -> Result<Settings, Failure> {
         let environment = environment.iter().fold(Figment::new(), |sources, (name, value)| {
+            // As the environment's provider reads it: a number where it is one.
+            let value: figment::value::Value = value.parse().unwrap();
             sources.merge(Serialized::default(setting(name), value))
         });
         Settings::combine(file, environment, &flags(listen))
