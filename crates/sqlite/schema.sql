@@ -90,7 +90,8 @@ CREATE TABLE purchase (
     paid_at INTEGER,
     cancelled_at INTEGER,
     cancel_reason TEXT,
-    compensation BLOB CHECK (length(compensation) = 16),
+    compensation BLOB CHECK (length(compensation) = 16), may_expire_at INTEGER
+    GENERATED ALWAYS AS (CASE WHEN order_status IN (0, 1) THEN cancel_due_at END) VIRTUAL,
     CONSTRAINT purchase_inbox_is_whole CHECK ((inbox_result IS NULL) = (payload_hash IS NULL)),
     CONSTRAINT purchase_order_is_whole CHECK ((order_status IS NULL) = (created_at IS NULL)),
     CONSTRAINT purchase_line_is_whole CHECK ((sku_ref IS NULL) = (quantity IS NULL)),
@@ -303,6 +304,8 @@ CREATE TABLE group_transition (
 ) STRICT;
 
 CREATE INDEX group_transition_by_group ON group_transition (group_ref);
+
+CREATE INDEX purchase_by_expiry ON purchase (may_expire_at) WHERE may_expire_at IS NOT NULL;
 
 CREATE TRIGGER stock_entry_keeps_rows BEFORE DELETE ON stock_entry
 BEGIN SELECT RAISE(ABORT, 'stock_entry is append-only'); END;

@@ -11,6 +11,7 @@ use std::time::Duration;
 use figment::providers::{Env, Format as _, Serialized, Toml};
 use figment::{Figment, Provider};
 use onceward::runtime::Role;
+use onceward_domain::ports::deadline::TriggerKind;
 use onceward_domain::time::Millis;
 use onceward_providers::notice::Target;
 use serde::{Deserialize, Serialize};
@@ -23,19 +24,21 @@ pub(crate) const STORE_FILE: &str = "onceward.db";
 pub(crate) const SECRET_FILE: &str = "secret";
 
 const PREFIX: &str = "ONCEWARD_";
-/// The settings that the environment may give. Other `ONCEWARD_` names belong to others, such as the log filter.
-const FROM_ENVIRONMENT: [&str; 11] = [
-    "store_url",
-    "redis_url",
-    "broker_url",
-    "secret_file",
-    "deadline_trigger",
-    "data",
-    "listen",
-    "role",
-    "lease_ms",
-    "notice_webhook_url",
-    "notice_secret_file",
+/// The settings that the environment may give, by its names for them. Other `ONCEWARD_` names belong to others, such as the
+/// log filter.
+const FROM_ENVIRONMENT: [(&str, &str); 12] = [
+    ("store_url", "store_url"),
+    ("redis_url", "redis_url"),
+    ("broker_url", "broker_url"),
+    ("secret_file", "secret_file"),
+    ("deadline_trigger", "deadline.trigger"),
+    ("provider_timeout_ms", "provider.timeout_ms"),
+    ("data", "data"),
+    ("listen", "listen"),
+    ("role", "role"),
+    ("lease_ms", "lease_ms"),
+    ("notice_webhook_url", "notice_webhook_url"),
+    ("notice_secret_file", "notice_secret_file"),
 ];
 /// Leases outside this range either end before a step does, or keep work waiting for an hour after a crash.
 const LEASE_MS: std::ops::RangeInclusive<i64> = 100..=3_600_000;
@@ -56,7 +59,8 @@ pub(crate) struct Settings {
     redis_url: Option<String>,
     broker_url: Option<String>,
     secret_file: Option<PathBuf>,
-    deadline_trigger: Option<String>,
+    /// What tells when orders' time is up.
+    deadline: DeadlineSettings,
     /// Lease of every claim, in milliseconds.
     lease_ms: i64,
     /// Where notices are posted to; without it they wait, or with `--dev` go into a file.
@@ -65,6 +69,14 @@ pub(crate) struct Settings {
     notice_secret_file: Option<PathBuf>,
     /// What holds for all payment providers.
     provider: ProviderSettings,
+}
+
+/// The table `deadline` of the settings file.
+#[derive(Clone, Debug, Serialize, Deserialize, PartialEq, Eq)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct DeadlineSettings {
+    /// One of the five triggers, by name.
+    pub(crate) trigger: String,
 }
 
 /// The table `provider` of the settings file.
@@ -82,7 +94,13 @@ struct Defaults {
     listen: &'static str,
     role: &'static str,
     lease_ms: i64,
+    deadline: DefaultTrigger,
     provider: ProviderSettings,
+}
+
+#[derive(Serialize)]
+struct DefaultTrigger {
+    trigger: &'static str,
 }
 
 const DEFAULTS: Defaults = Defaults {
@@ -92,6 +110,8 @@ const DEFAULTS: Defaults = Defaults {
     // One process has the store, so a lease guards against a stuck step only; after a crash it is the longest that
     // claimed work waits.
     lease_ms: 5_000,
+    // It is durable with the orders themselves, so nothing needs to be found again after a restart.
+    deadline: DefaultTrigger { trigger: "store" },
     // Longer than a provider takes, and well within a lease, so that the worker that waits still has its claim.
     provider: ProviderSettings { timeout_ms: 2_000 },
 };
@@ -108,6 +128,16 @@ pub(crate) struct Flags {
     /// `--role`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) role: Option<String>,
+    /// `--deadline-trigger`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) deadline: Option<DeadlineSettings>,
+}
+
+impl Flags {
+    /// With this trigger, where one is given.
+    pub(crate) fn with_trigger(self, trigger: Option<String>) -> Self {
+        Self { deadline: trigger.map(|trigger| DeadlineSettings { trigger }), ..self }
+    }
 }
 
 impl Settings {
@@ -116,7 +146,9 @@ impl Settings {
     /// # Errors
     /// Where a source cannot be read, names something unknown, or asks for what this build cannot do.
     pub(crate) fn load(file: Option<&Path>, flags: &Flags) -> Result<Self, Failure> {
-        Self::combine(file, Env::prefixed(PREFIX).only(&FROM_ENVIRONMENT), flags)
+        let names = FROM_ENVIRONMENT.map(|(name, _)| name);
+        let environment = Env::prefixed(PREFIX).only(&names).map(|name| setting(name.as_str()).into());
+        Self::combine(file, environment, flags)
     }
 
     fn combine(file: Option<&Path>, environment: impl Provider, flags: &Flags) -> Result<Self, Failure> {
@@ -145,15 +177,7 @@ impl Settings {
                 return Err(not_in_this_build(name, url));
             }
         }
-        match self.deadline_trigger.as_deref() {
-            None | Some("store") => {}
-            Some(other) => {
-                return Err(Failure::Usage(format!(
-                    "deadline_trigger = `{other}` needs a broker, which this build has no adapter for; \
-                     only `store` is possible"
-                )));
-            }
-        }
+        self.trigger()?;
         for (name, value, range) in [
             ("lease_ms", self.lease_ms, LEASE_MS),
             ("provider.timeout_ms", self.provider.timeout_ms, PROVIDER_TIMEOUT_MS),
@@ -215,6 +239,23 @@ impl Settings {
         }
     }
 
+    /// What tells when orders' time is up.
+    ///
+    /// # Errors
+    /// For a name that is no trigger, or one that needs what this build has no adapter for.
+    pub(crate) fn trigger(&self) -> Result<TriggerKind, Failure> {
+        let name = &self.deadline.trigger;
+        let kind = name.parse().map_err(|cause| Failure::Usage(format!("deadline.trigger: {cause}")))?;
+        let needs = match kind {
+            TriggerKind::Store | TriggerKind::Queue => return Ok(kind),
+            TriggerKind::Zset | TriggerKind::Keyspace => "Redis",
+            TriggerKind::Broker => "a broker",
+        };
+        Err(Failure::Usage(format!(
+            "deadline.trigger = `{name}` needs {needs}, which this build has no adapter for: `store` and `queue` are possible"
+        )))
+    }
+
     /// The file with the secret.
     pub(crate) fn secret_path(&self) -> PathBuf {
         self.secret_file.clone().unwrap_or_else(|| self.data.join(SECRET_FILE))
@@ -231,6 +272,12 @@ impl Settings {
     }
 }
 
+/// The setting that a name of the environment stands for.
+fn setting(name: &str) -> &'static str {
+    let found = FROM_ENVIRONMENT.iter().find(|(known, _)| known.eq_ignore_ascii_case(name));
+    found.map(|(_, setting)| *setting).expect("only these names are let through")
+}
+
 /// Says no to an adapter that is not built in. Of the URL only the scheme is repeated: the rest may hold a password.
 fn not_in_this_build(name: &str, url: &str) -> Failure {
     let scheme = url.split_once(':').map_or("no scheme", |(scheme, _)| scheme);
@@ -243,7 +290,6 @@ fn not_in_this_build(name: &str, url: &str) -> Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::collections::BTreeMap;
 
     fn flags(listen: Option<&str>) -> Flags {
         Flags { listen: listen.map(|text| text.parse().unwrap()), ..Flags::default() }
@@ -254,8 +300,12 @@ mod tests {
         environment: &[(&str, &str)],
         listen: Option<&str>,
     ) -> Result<Settings, Failure> {
-        let environment: BTreeMap<&str, &str> = environment.iter().copied().collect();
-        Settings::combine(file, Serialized::defaults(environment), &flags(listen))
+        let environment = environment.iter().fold(Figment::new(), |sources, (name, value)| {
+            // As the environment's provider reads it: a number where it is one.
+            let value: figment::value::Value = value.parse().unwrap();
+            sources.merge(Serialized::default(setting(name), value))
+        });
+        Settings::combine(file, environment, &flags(listen))
     }
 
     fn file(name: &str, content: &str) -> PathBuf {
@@ -295,6 +345,10 @@ mod tests {
             ("redis_url", "redis+cluster://r:6379", "asks for `redis+cluster`"),
             ("broker_url", "rocketmq://b:8081", "asks for `rocketmq`"),
             ("deadline_trigger", "broker", "needs a broker"),
+            ("deadline_trigger", "zset", "needs Redis"),
+            ("deadline_trigger", "keyspace", "`store` and `queue` are possible"),
+            ("deadline_trigger", "cron", "not one of zset, store, broker, keyspace, queue"),
+            ("provider_timeout_ms", "5", "not within 10 to 60000"),
             ("role", "api,boss", "`boss` is not one of"),
             ("role", "", "is not one of"),
             ("listen", "nowhere", "reading the settings"),
@@ -311,6 +365,23 @@ mod tests {
         let short = file("lease", "lease_ms = 1\n");
         assert!(combine(Some(&short), &[], None).unwrap_err().to_string().contains("not within"));
         std::fs::remove_file(short).unwrap();
+    }
+
+    #[test]
+    fn ot_10_the_trigger_is_chosen_in_the_file_the_environment_or_by_flag() {
+        let path = file("trigger", "[deadline]\ntrigger = 'queue'\n\n[provider]\ntimeout_ms = 300\n");
+        let trigger = |settings: Settings| settings.trigger().unwrap();
+        assert_eq!(trigger(combine(None, &[], None).unwrap()), TriggerKind::Store);
+        let from_file = combine(Some(&path), &[], None).unwrap();
+        assert_eq!(from_file.provider_timeout(), Duration::from_millis(300));
+        assert_eq!(trigger(from_file), TriggerKind::Queue);
+        let environment = [("deadline_trigger", "store"), ("provider_timeout_ms", "70")];
+        let from_environment = combine(Some(&path), &environment, None).unwrap();
+        assert_eq!(from_environment.provider_timeout(), Duration::from_millis(70));
+        assert_eq!(trigger(from_environment), TriggerKind::Store);
+        let flags = Flags::default().with_trigger(Some("queue".to_owned()));
+        assert_eq!(trigger(Settings::combine(None, Figment::new(), &flags).unwrap()), TriggerKind::Queue);
+        std::fs::remove_file(path).unwrap();
     }
 
     #[test]

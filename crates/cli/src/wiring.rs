@@ -7,11 +7,11 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use onceward::queue_deadline::QueueTrigger;
 use onceward::{Engine, Ports, Settings as EngineSettings};
-use onceward_domain::derive::KeyRing;
 use onceward_domain::ports::clock::Clock;
+use onceward_domain::ports::deadline::TriggerKind;
 use onceward_domain::ports::notifier::Notifier;
-use onceward_domain::ports::provider::Provider;
 use onceward_providers::notice::webhook::WebhookOptions;
 use onceward_providers::notice::{FileNotifier, WebhookNotifier};
 use onceward_providers::sandbox::{Bank, BankOptions, SandboxProvider, Signer};
@@ -74,7 +74,9 @@ pub(crate) fn open(settings: &Settings, sandbox: Sandbox) -> Result<Opened, Fail
     };
     let providers = bank.iter().map(|bank| Arc::new(SandboxProvider::new(bank.clone())) as _).collect();
     let notifier = notifier(settings, sandbox)?;
-    let engine = engine(&store, keys, engine_settings, providers, notifier);
+    let ports = Ports::embedded(Arc::clone(&store) as _, Arc::new(SystemIds)).with_providers(providers);
+    let ports = Ports { notifier, ..with_trigger(ports, settings.trigger()?) };
+    let engine = Engine::new(ports, keys, engine_settings);
     Ok(Opened { engine, store, bank, _lock: lock })
 }
 
@@ -109,18 +111,6 @@ pub(crate) fn bank_at(path: &Path, secret: &[u8], settings: &Settings) -> Result
     Bank::open(path, options).map_err(|cause| Failure::file("opening the sandbox bank", path, &cause))
 }
 
-/// An engine whose gate and transport live in the store of this process alone.
-fn engine(
-    store: &Arc<SqliteStore>,
-    keys: KeyRing,
-    settings: EngineSettings,
-    providers: Vec<Arc<dyn Provider>>,
-    notifier: Option<Arc<dyn Notifier>>,
-) -> Engine {
-    let ports = Ports::embedded(Arc::clone(store) as _, Arc::new(SystemIds)).with_providers(providers);
-    Engine::new(Ports { notifier, ..ports }, keys, settings)
-}
-
 /// Who tells people: the webhook that is set, else a file beside the store where the sandbox is enabled, else nobody, and
 /// notices wait.
 fn notifier(settings: &Settings, sandbox: Sandbox) -> Result<Option<Arc<dyn Notifier>>, Failure> {
@@ -149,6 +139,15 @@ fn notice_signer(path: &Path) -> Result<Signer, Failure> {
     let secret = data_dir::read_bounded(path).map_err(|cause| Failure::file(doing, path, &cause))?;
     let text = String::from_utf8(secret).map_err(|_| Failure::Usage(format!("{doing}: it is not text")))?;
     Ok(Signer::from_text(&text)?)
+}
+
+/// The ports with what tells when orders' time is up.
+pub(crate) fn with_trigger(ports: Ports, kind: TriggerKind) -> Ports {
+    match kind {
+        TriggerKind::Queue => ports.with_deadline_trigger(Arc::new(QueueTrigger::new(clock()))),
+        // The store-backed ports bring it along; for the others the settings found no adapter.
+        TriggerKind::Store | TriggerKind::Zset | TriggerKind::Broker | TriggerKind::Keyspace => ports,
+    }
 }
 
 /// The machine's clock, as the port.

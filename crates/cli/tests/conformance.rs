@@ -9,13 +9,14 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use onceward::journal_admission::JournalAdmission;
 use onceward::store_admission::StoreAdmission;
 use onceward::store_bus::StoreBus;
+use onceward::store_deadline::StoreTrigger;
 use onceward::store_queue::StoreQueue;
 use onceward_domain::ports::admission::Admission;
 use onceward_domain::ports::store::{PageRequest, Store};
 use onceward_sqlite::{OpenOptions, SqliteStore};
 use onceward_testkit::block_on::block_on;
 use onceward_testkit::clock::ManualClock;
-use onceward_testkit::conformance::{admission, bus, due_queue};
+use onceward_testkit::conformance::{admission, bus, deadline, due_queue};
 use onceward_testkit::ids::CountingIds;
 
 struct Folder {
@@ -83,5 +84,14 @@ fn em_02_the_embedded_gate_with_a_journal_passes_the_suite() {
         let gate: Arc<dyn Admission> =
             Arc::new(JournalAdmission::new(store.clone(), Arc::new(CountingIds::new("gate"))));
         (store, gate)
+    });
+}
+
+#[test]
+fn ot_10_the_embedded_deadline_trigger_passes_the_suite() {
+    let folder = Folder::new("deadline");
+    deadline::run_all(&|clock| {
+        let store = folder.store(clock);
+        (store.clone(), Arc::new(StoreTrigger::new(store)))
     });
 }

@@ -16,6 +16,7 @@ use crate::machine::compensation::Compensation;
 use crate::machine::reservation::Reservation as ReservationStatus;
 use crate::notice::Notice;
 use crate::payment::{Callback, Case, Payment, Refund};
+use crate::ports::deadline::Expiry;
 use crate::purchase::{Inbox, Order, Purchase, Reason};
 use crate::time::Timestamp;
 
@@ -257,6 +258,9 @@ pub struct ChangeSet {
     pub group_transitions: Vec<GroupTransition>,
     /// Events; the engine turns them into one outbox entry before the set is applied.
     pub events: Vec<Event>,
+    /// New orders with their due-times; the engine hands them to the deadline trigger. Stores do not write them: the
+    /// orders' own rows state the same.
+    pub expiries: Vec<Expiry>,
     /// Due work.
     pub due: Vec<DueChange>,
 }

@@ -9,6 +9,7 @@ use onceward_domain::derive::KeyRing;
 use onceward_domain::ports::admission::Admission;
 use onceward_domain::ports::bus::Bus;
 use onceward_domain::ports::clock::Ids;
+use onceward_domain::ports::deadline::DeadlineTrigger;
 use onceward_domain::ports::due_queue::DueQueue;
 use onceward_domain::ports::notifier::Notifier;
 use onceward_domain::ports::provider::Provider;
@@ -20,6 +21,7 @@ use crate::journal_admission::JournalAdmission;
 use crate::runtime::Signals;
 use crate::store_admission::StoreAdmission;
 use crate::store_bus::StoreBus;
+use crate::store_deadline::StoreTrigger;
 use crate::store_queue::StoreQueue;
 
 /// What the engine needs from outside.
@@ -31,6 +33,8 @@ pub struct Ports {
     pub admission: Arc<dyn Admission>,
     /// The transport.
     pub bus: Arc<dyn Bus>,
+    /// Tells when orders' time is up.
+    pub deadline: Arc<dyn DeadlineTrigger>,
     /// The due-work queue.
     pub queue: Arc<dyn DueQueue>,
     /// Names for batches.
@@ -42,26 +46,34 @@ pub struct Ports {
 }
 
 impl Ports {
-    /// Gate, queue and transport kept in a store that only this process lets buyers into: the embedded default.
+    /// Gate, queue, transport and deadline trigger kept in a store that only this process lets buyers into: the embedded default.
     #[must_use]
     pub fn embedded(store: Arc<dyn Store>, ids: Arc<dyn Ids>) -> Self {
         let admission = Arc::new(JournalAdmission::new(store.clone(), ids.clone()));
         Self { admission, ..Self::store_backed(store, ids) }
     }
 
-    /// Gate, queue and transport kept in a store that several nodes share: PostgreSQL alone (EM-05).
+    /// Gate, queue, transport and deadline trigger kept in a store that several nodes share: PostgreSQL alone (EM-05).
     #[must_use]
     pub fn store_backed(store: Arc<dyn Store>, ids: Arc<dyn Ids>) -> Self {
         let admission = Arc::new(StoreAdmission::new(store.clone(), ids.clone()));
         let bus = Arc::new(StoreBus::new(store.clone(), ids.clone()));
         let queue = Arc::new(StoreQueue::new(store.clone()));
-        Self { store, admission, bus, queue, ids, notifier: None, providers: Vec::new() }
+        let deadline = Arc::new(StoreTrigger::new(store.clone()));
+        Self { store, admission, bus, queue, deadline, ids, notifier: None, providers: Vec::new() }
     }
 
     /// The same with this notifier.
     #[must_use]
     pub fn with_notifier(mut self, notifier: Arc<dyn Notifier>) -> Self {
         self.notifier = Some(notifier);
+        self
+    }
+
+    /// The same with this deadline trigger.
+    #[must_use]
+    pub fn with_deadline_trigger(mut self, trigger: Arc<dyn DeadlineTrigger>) -> Self {
+        self.deadline = trigger;
         self
     }
 
@@ -92,6 +104,8 @@ pub struct Settings {
     pub back_off_cap: Millis,
     /// Deliveries or tries after which work is set aside for a person (C65: the next one is refused).
     pub attempts_limit: u32,
+    /// How long after an order's due-time the sweep leaves it to the deadline trigger.
+    pub sweep_after: Millis,
     /// Longest sleep of a worker that nobody wakes: the bounded poll behind every signal.
     pub poll: Millis,
 }
@@ -107,6 +121,7 @@ impl Default for Settings {
             back_off_base: Millis(100),
             back_off_cap: Millis(30_000),
             attempts_limit: 16,
+            sweep_after: Millis(2_000),
             poll: Millis(1_000),
         }
     }
@@ -173,6 +188,17 @@ impl Engine {
     #[must_use]
     pub fn notifier(&self) -> Option<&dyn Notifier> {
         self.inner.ports.notifier.as_deref()
+    }
+
+    /// What tells when orders' time is up.
+    #[must_use]
+    pub fn deadline_trigger(&self) -> Arc<dyn DeadlineTrigger> {
+        self.inner.ports.deadline.clone()
+    }
+
+    /// The trigger that lives in the store, whether or not it is the one that is used.
+    pub(crate) fn store_trigger(&self) -> StoreTrigger {
+        StoreTrigger::new(self.inner.ports.store.clone())
     }
 
     /// Names for batches.

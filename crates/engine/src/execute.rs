@@ -2,8 +2,9 @@
 //!
 //! `execute` hands a decision to the store, which loads, decides and applies in one transaction; a lost guard is
 //! decided again on fresh rows, at most [`CONFLICT_TRIES`] times. Invariants: events leave the decision as one outbox
-//! entry of the same transaction, and its notices with the due work that sends them; an unknown outcome is handed to the caller, who reads back by id — it is never
-//! retried here. Deliberately absent: waiting. Back-off belongs to whoever claimed the work.
+//! entry of the same transaction, and its notices with the due work that sends them; the deadline trigger hears of new orders
+//! in it, or after it; an unknown outcome is handed to the caller, who reads back by id — it is never retried here.
+//! Deliberately absent: waiting. Back-off belongs to whoever claimed the work.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -11,6 +12,7 @@ use onceward_domain::changes::ChangeSet;
 use onceward_domain::due::{DueChange, Lane, Member};
 use onceward_domain::error::{Class, Code, Error};
 use onceward_domain::facts::{Facts, Need};
+use onceward_domain::ports::deadline::Expiry;
 use onceward_domain::ports::store::{Store, Work};
 use onceward_domain::time::Timestamp;
 
@@ -29,13 +31,30 @@ where
     F: Fn(&mut Facts) -> Result<(ChangeSet, O), Error> + Send + Sync + 'static,
     O: Send + 'static,
 {
-    let outbox = engine.ids().member();
+    let member = engine.ids().member();
+    let trigger = engine.deadline_trigger();
     let sealed = move |facts: &mut Facts| {
         let (mut changes, outcome) = decide(facts)?;
-        seal(facts, &mut changes, &outbox);
-        Ok((changes, outcome))
+        seal(facts, &mut changes, &member);
+        let expiries = std::mem::take(&mut changes.expiries);
+        if !expiries.is_empty() {
+            changes.due.extend(trigger.within(&member, &expiries));
+        }
+        Ok((changes, (outcome, expiries)))
     };
-    transact(engine.store(), name, need, sealed).await
+    let (outcome, expiries) = transact(engine.store(), name, need, sealed).await?;
+    if !expiries.is_empty() {
+        offer(engine, expiries).await;
+    }
+    Ok(outcome)
+}
+
+/// Tells the trigger of orders that are durable. What it does not hear, or forgets, the sweep finds (OT-10).
+async fn offer(engine: &Engine, expiries: Vec<Expiry>) {
+    if let Err(error) = engine.deadline_trigger().offer(expiries).await {
+        tracing::warn!(target: "onceward", event = "deadline.offer_failed", error = ?error);
+    }
+    engine.signals().expire.notify_one();
 }
 
 /// The same on a bare store, for decisions that tell nobody.

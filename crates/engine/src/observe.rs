@@ -19,7 +19,7 @@ pub const SEND_ATTEMPTS: &str = "onceward_reservation_send_attempts_histogram";
 pub const OUTBOX_ATTEMPTS: &str = "onceward_outbox_attempt_count";
 
 /// Counters that are there from the start, so that an alert on one has a zero to compare with.
-const COUNTERS: [(&str, &str); 18] = [
+const COUNTERS: [(&str, &str); 20] = [
     ("onceward_reservation_created_total", "Buyers who were let in."),
     ("onceward_reservation_sent_total", "Order messages the bus acknowledged."),
     ("onceward_reservation_resend_total", "Order messages sent again by the scanner."),
@@ -36,6 +36,8 @@ const COUNTERS: [(&str, &str); 18] = [
     ("onceward_compensation_already_applied_total", "Compensations the gate had applied before."),
     ("onceward_compensation_redis_missing_total", "Compensations whose reservation the gate does not know."),
     ("onceward_compensation_state_conflict_total", "Compensations the gate's state forbids."),
+    ("onceward_order_expired_total", "Orders whose time was up, unpaid."),
+    ("onceward_deadline_signal_lost_total", "Due orders that the sweep found, not the deadline trigger."),
     ("onceward_payment_cancel_race_total", "Money that met a cancellation, or came twice."),
     (
         "onceward_payment_contradiction_total",
@@ -94,6 +96,20 @@ pub fn order_refused(reason: &'static str) {
         "USER_LIMIT" => counter!("onceward_order_user_unique_conflict_total").increment(1),
         _ => counter!("onceward_reservation_deadline_total").increment(1),
     }
+}
+
+/// Orders were ended because their time was up; `lost` of them were found by the sweep, not by the deadline trigger.
+pub fn orders_expired(count: u64, lost: u64) {
+    counter!("onceward_order_expired_total").increment(count);
+    if lost > 0 {
+        counter!("onceward_deadline_signal_lost_total").increment(lost);
+        tracing::info!(target: "onceward", event = "deadline.signal_lost", count = lost, "found by the sweep");
+    }
+}
+
+/// Lines of a provider's statement were read.
+pub fn statement_lines(provider: &'static str, verdict: &'static str, count: u64) {
+    counter!("onceward_statement_lines_total", "provider" => provider, "verdict" => verdict).increment(count);
 }
 
 /// A commit's answer was lost.

@@ -7,7 +7,7 @@
 use std::str::FromStr;
 use std::time::Duration;
 
-use onceward_domain::time::{Millis, back_off};
+use onceward_domain::time::{LONGEST, Millis, back_off};
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
@@ -99,6 +99,7 @@ impl Role {
                 Worker::Compensator,
                 Worker::Deadline,
                 Worker::Expiry,
+                Worker::Sweep,
                 Worker::Announcer,
                 Worker::Teller,
                 Worker::Canceller,
@@ -160,7 +161,9 @@ async fn supervise(engine: Engine, worker: Worker, mut stopped: watch::Receiver<
             }
             Ok(Ok(Next::Wait(wait))) => {
                 failures = 0;
-                wait.map_or(engine.settings().poll, |wait| wait.min(engine.settings().poll))
+                // Nothing can come due for the watch, so no poll has to stand behind its rest.
+                let longest = if worker == Worker::Watch { LONGEST } else { engine.settings().poll };
+                wait.map_or(longest, |wait| wait.min(longest))
             }
             Ok(Err(error)) => {
                 failures += 1;

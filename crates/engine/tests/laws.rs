@@ -65,8 +65,7 @@ fn order(house: &House, messages: &[OrderCreateRequested]) -> Vec<Outcome> {
         buyers: messages.iter().map(|message| (key("cup"), message.user.clone())).collect(),
         ..Need::default()
     };
-    let member = house.engine.ids().member();
-    let decide = move |facts: &mut _| create_orders(facts, &batch, Admission::Absent, &member);
+    let decide = move |facts: &mut _| create_orders(facts, &batch, Admission::Absent);
     block_on(onceward::execute::execute(&house.engine, "create_orders", need, decide)).expect("it decides")
 }
 

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use house::{House, engine_over, key, usual_activity};
 use onceward::operations::{catalogue, queue};
 use onceward::wire;
-use onceward::workers::Worker;
+use onceward::workers::{Next, Worker};
 use onceward_domain::changes::{ChangeSet, Transition};
 use onceward_domain::due::{ClaimRequest, Claimed, Lane, LaneStatus, Waiting};
 use onceward_domain::error::{Class, Code, Error};
@@ -16,13 +16,14 @@ use onceward_domain::facts::{Facts, Need};
 use onceward_domain::group::{GroupOrder, GroupTransition};
 use onceward_domain::id::{GroupId, PurchaseId, RequestId, UserId};
 use onceward_domain::machine::group::Group as GroupStatus;
+use onceward_domain::machine::order::Order as OrderStatus;
 use onceward_domain::machine::reservation::Reservation;
 use onceward_domain::notice::Notice;
 use onceward_domain::payment::Case;
 use onceward_domain::ports::Answer;
 use onceward_domain::ports::admission::{Reserve, ReserveAnswer};
 use onceward_domain::ports::bus::Topic;
-use onceward_domain::ports::store::{OrderFilter, PageRequest, Store, Work};
+use onceward_domain::ports::store::{Expiring, OrderFilter, PageRequest, Store, Work};
 use onceward_domain::purchase::Purchase;
 use onceward_domain::tally::Tally;
 use onceward_domain::time::{Millis, Timestamp};
@@ -113,6 +114,10 @@ impl Store for Lossy {
 
     fn list_orders(&self, filter: OrderFilter, page: PageRequest) -> Answer<'_, Vec<Purchase>> {
         self.inner.list_orders(filter, page)
+    }
+
+    fn expiries(&self, limit: u32, after: Option<Expiring>) -> Answer<'_, Vec<Expiring>> {
+        self.inner.expiries(limit, after)
     }
 
     fn list_cases(&self, page: PageRequest) -> Answer<'_, Vec<(i64, Case)>> {
@@ -370,4 +375,38 @@ fn c_26_a_repeat_of_the_first_put_stays_a_repeat_after_an_adjustment() {
     assert_eq!(put(10).unwrap(), catalogue::Put::Unchanged);
     assert_eq!(put(6).unwrap_err().code(), Code::Differs);
     assert_eq!(house.facts().skus[&key("cup")].stock.initial, 6);
+}
+
+#[test]
+fn a_10_an_order_that_cannot_be_ended_does_not_hide_those_behind_it() {
+    let expired = || {
+        let house = House::with(5, 5, usual_activity());
+        for user in ["u1", "u2", "u3"] {
+            house.reserve(user, "r", 1);
+        }
+        house.rest();
+        house.clock.advance(Millis(1_300_000));
+        house
+    };
+    let cancelled = |house: &House| {
+        let is_cancelled = |user: &&str| {
+            let order = house.purchase(house.id(user, "r")).unwrap().order.unwrap();
+            order.status == OrderStatus::Cancelled
+        };
+        ["u1", "u2", "u3"].iter().filter(|user| is_cancelled(user)).count()
+    };
+
+    let house = expired();
+    let swept = with_fault(&house, "sweep_orders", Fault::Poison(house.id("u1", "r")), 100);
+    assert_eq!(swept.step(Worker::Sweep).unwrap(), Next::Again, "the others end");
+    assert_eq!(cancelled(&swept), 2);
+    assert!(swept.step(Worker::Sweep).is_err(), "alone it is told, and backed off from");
+
+    let house = expired();
+    let told = with_fault(&house, "expire_orders", Fault::Poison(house.id("u1", "r")), 100);
+    assert_eq!(told.step(Worker::Expiry).unwrap(), Next::Again);
+    assert_eq!(cancelled(&told), 2);
+    assert_eq!(told.lane("order_expiry"), 0, "it is left to the sweep");
+    assert_eq!(told.step(Worker::Sweep).unwrap(), Next::Again);
+    assert_eq!(cancelled(&told), 3);
 }

@@ -106,7 +106,7 @@ fn declared_length(headers: &HeaderMap) -> Option<u64> {
 }
 
 /// `application/json`, with or without `charset=utf-8`.
-fn is_json(headers: &HeaderMap) -> bool {
+pub(crate) fn is_json(headers: &HeaderMap) -> bool {
     let mut values = headers.get_all(CONTENT_TYPE).iter();
     let (Some(value), None) = (values.next(), values.next()) else { return false };
     if value == "application/json" {

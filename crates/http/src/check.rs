@@ -24,6 +24,11 @@ impl Faults {
         self.0.push(FieldError { pointer: pointer.into(), detail: detail.into() });
     }
 
+    /// How many there are so far.
+    pub(crate) fn so_far(&self) -> usize {
+        self.0.len()
+    }
+
     /// Keeps the value, or notes the fault.
     pub(crate) fn keep<T, E: ToString>(&mut self, pointer: &str, result: Result<T, E>) -> Option<T> {
         result.map_err(|error| self.add(pointer, error.to_string())).ok()

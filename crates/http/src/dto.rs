@@ -12,6 +12,7 @@ pub(crate) mod queue;
 pub(crate) mod reservation;
 pub(crate) mod sandbox;
 pub(crate) mod sku;
+pub(crate) mod statement;
 
 use serde::Serialize;
 use utoipa::ToSchema;

@@ -59,6 +59,7 @@ pub(crate) static ROUTES: &[Route] = &[
     post("/v1/activities/{activity_id}/skus/{sku_id}/stock-adjustments", Scope::Write),
     get("/v1/ops/overview", Scope::Ops, &[]),
     get("/v1/ops/invariants", Scope::Ops, &[]),
+    Route { method: "POST", path: "/v1/ops/statements", scope: Some(Scope::Ops), query: &["provider"] },
     get("/v1/ops/anomalies", Scope::Ops, &["limit", "after"]),
     get("/v1/ops/queues", Scope::Ops, &[]),
     post("/v1/ops/queues/{name}/pause", Scope::Ops),

@@ -12,6 +12,7 @@ mod queue;
 mod reservation;
 mod sandbox;
 mod sku;
+mod statement;
 
 use axum::Router;
 use axum::extract::Request;
@@ -68,6 +69,7 @@ pub(crate) fn documented() -> OpenApiRouter<AppState> {
         .routes(routes!(payment::refunds, payment::refund))
         .routes(routes!(payment::webhook))
         .routes(routes!(payment::anomalies))
+        .routes(routes!(statement::read))
         .routes(routes!(sandbox::succeed))
         .routes(routes!(sandbox::fail))
         .routes(routes!(sandbox::payment))

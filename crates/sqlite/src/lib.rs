@@ -28,6 +28,7 @@ mod open;
 mod queries;
 mod readers;
 mod refs;
+mod remembered;
 mod rows;
 mod store;
 mod tally;

@@ -9,7 +9,7 @@ use onceward_domain::due::{Lane, LaneStatus, Token, Waiting, unpack_ids};
 use onceward_domain::error::Error;
 use onceward_domain::id::PurchaseId;
 use onceward_domain::machine::Machine;
-use onceward_domain::ports::store::{OrderFilter, PageRequest};
+use onceward_domain::ports::store::{Expiring, OrderFilter, PageRequest};
 use onceward_domain::purchase::Purchase;
 use onceward_domain::time::Timestamp;
 use rusqlite::{Connection, Row, params};
@@ -42,6 +42,20 @@ pub(crate) fn orders(
             every(conn, queries::PURCHASE_LIST, parameters, doing, |row| purchase(conn, refs, row))
         }
     }
+}
+
+/// Orders that expire unless something happens to them first, earliest first.
+pub(crate) fn expiries(
+    conn: &Connection,
+    limit: u32,
+    after: Option<Expiring>,
+) -> Result<Vec<Expiring>, Error> {
+    let (due_at, handle) = after.map_or((i64::MIN, i64::MIN), |one| (one.due_at.0, one.handle));
+    let parameters = params![due_at, handle, limit];
+    every(conn, queries::PURCHASE_EXPIRIES, parameters, "listing expiring orders", |row| {
+        let (due_at, handle) = (Timestamp(get(row, 0)?), get(row, 1)?);
+        Ok(Expiring { due_at, handle, purchase: PurchaseId::from_bytes(get(row, 2)?) })
+    })
 }
 
 /// What happened to a purchase, oldest first.

@@ -37,7 +37,7 @@ macro_rules! migrations {
 
 /// Every migration; the position, from 1, is the version it leads to.
 pub(crate) const MIGRATIONS: &[Migration] =
-    migrations!["0001_tables", "0002_views", "0003_money", "0004_queue", "0005_group",];
+    migrations!["0001_tables", "0002_views", "0003_money", "0004_queue", "0005_group", "0006_expiry",];
 
 /// Brings a file to the newest version, and says where the copy of the old one is, if there was an old one.
 pub(crate) fn migrate(

@@ -88,6 +88,7 @@ queries! {
     PURCHASE_BY_SEQ = "purchase/by_seq";
     PURCHASE_CLASH = "purchase/clash";
     PURCHASE_CREATE_ORDER = "purchase/create_order";
+    PURCHASE_EXPIRIES = "purchase/expiries";
     PURCHASE_INSERT = "purchase/insert";
     PURCHASE_LATEST = "purchase/latest";
     PURCHASE_LIST = "purchase/list";
@@ -207,6 +208,7 @@ mod tests {
             (ORDER_LINE_OF_PURCHASE, "SEARCH order_line USING PRIMARY KEY (purchase=?)"),
             (PURCHASE_CREATE_ORDER, "SEARCH purchase USING INTEGER PRIMARY KEY (rowid=?)"),
             (PURCHASE_MOVE_ORDER, "SEARCH purchase USING INTEGER PRIMARY KEY (rowid=?)"),
+            (PURCHASE_EXPIRIES, "SEARCH purchase USING INDEX purchase_by_expiry (may_expire_at>?)"),
             (SKU_MOVE_STOCK, "SEARCH sku USING INTEGER PRIMARY KEY (rowid=?)"),
             (DUE_CLAIM_BY_TIME, "SEARCH due USING INDEX due_by_time (lane=? AND due_at<?)"),
             (DUE_CLAIM_BY_ARRIVAL, "SEARCH due USING INDEX due_by_arrival (lane=?)"),

@@ -17,6 +17,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::failure::{defect, failed};
 use crate::refs::Refs;
+use crate::remembered::Remembered;
 
 /// So many questions may wait. A reader answers thousands a second, so a full queue is a wait of a moment.
 const WAITING_QUESTIONS: usize = 1024;
@@ -26,6 +27,7 @@ const WAITING_QUESTIONS: usize = 1024;
 pub(crate) struct Reader {
     pub(crate) conn: Connection,
     pub(crate) refs: Refs,
+    pub(crate) remembered: Remembered,
 }
 
 type Question = Box<dyn FnOnce(&mut Reader) + Send>;
@@ -53,7 +55,7 @@ impl Readers {
         for (number, conn) in connections.into_iter().enumerate() {
             let questions = Arc::clone(&questions);
             let asked_to_close = Arc::clone(&closing);
-            let mut reader = Reader { conn, refs: Refs::default() };
+            let mut reader = Reader { conn, refs: Refs::default(), remembered: Remembered::default() };
             let answer_all = move || {
                 while let Some(question) = next(&questions) {
                     question(&mut reader);

@@ -14,14 +14,14 @@ use onceward_domain::machine::group::Group as GroupStatus;
 use onceward_domain::notice::Notice;
 use onceward_domain::payment::Case;
 use onceward_domain::ports::Answer;
-use onceward_domain::ports::store::{OrderFilter, PageRequest, Store, Work};
+use onceward_domain::ports::store::{Expiring, OrderFilter, PageRequest, Store, Work};
 use onceward_domain::purchase::Purchase;
 use onceward_domain::tally::Tally;
 use onceward_domain::time::Timestamp;
 
 use crate::failure::failed;
 use crate::open::SqliteStore;
-use crate::{group, list, load, money, notice, queries, tally};
+use crate::{group, list, load, money, notice, queries, remembered};
 
 impl Store for SqliteStore {
     fn transact(&self, work: Work) -> Answer<'_, ()> {
@@ -61,11 +61,15 @@ impl Store for SqliteStore {
 
     fn lanes(&self) -> Answer<'_, Vec<LaneStatus>> {
         let clock = self.clock.clone();
-        Box::pin(self.readers.ask(move |reader| list::lanes(&reader.conn, &mut reader.refs, clock.now())))
+        Box::pin(self.readers.ask(move |reader| remembered::lanes(reader, clock.now())))
     }
 
     fn list_orders(&self, filter: OrderFilter, page: PageRequest) -> Answer<'_, Vec<Purchase>> {
         Box::pin(self.readers.ask(move |reader| list::orders(&reader.conn, &mut reader.refs, &filter, page)))
+    }
+
+    fn expiries(&self, limit: u32, after: Option<Expiring>) -> Answer<'_, Vec<Expiring>> {
+        Box::pin(self.readers.ask(move |reader| list::expiries(&reader.conn, limit, after)))
     }
 
     fn list_cases(&self, page: PageRequest) -> Answer<'_, Vec<(i64, Case)>> {
@@ -90,9 +94,7 @@ impl Store for SqliteStore {
 
     fn tally(&self) -> Answer<'_, Tally> {
         let (clock, bytes) = (self.clock.clone(), bytes_on_disk(&self.path));
-        Box::pin(
-            self.readers.ask(move |reader| tally::tally(&reader.conn, &mut reader.refs, clock.now(), bytes)),
-        )
+        Box::pin(self.readers.ask(move |reader| remembered::tally(reader, clock.now(), bytes)))
     }
 
     fn now(&self) -> Answer<'_, Timestamp> {

@@ -87,6 +87,15 @@ fn checks_allow_exactly_the_codes_of_the_machines() {
 }
 
 #[test]
+fn ot_10_the_index_of_what_may_expire_names_the_states_of_the_machine() {
+    let schema = dump(&fresh("expiry"));
+    let states = order::Order::STATES.iter().filter(|state| state.next(order::OrderEvent::Expire).is_some());
+    let codes: Vec<String> = states.map(|state| state.code().to_string()).collect();
+    let column = format!("(CASE WHEN order_status IN ({}) THEN cancel_due_at END) VIRTUAL", codes.join(", "));
+    assert!(schema.contains(&column), "the schema lacks {column}");
+}
+
+#[test]
 fn views_can_be_read_and_know_the_states_and_the_lane() {
     let conn = fresh("views");
     let views = ["inventory_reservation", "orders", "consumer_inbox", "inventory_ledger", "event_outbox"];

@@ -9,7 +9,7 @@ use onceward_testkit::sim::{Adapter, SimOptions, run};
 const SEEDS: u64 = 1_000;
 
 /// Cases that the seeds above must meet at least once, or they prove little.
-const CASES: [&str; 78] = [
+const CASES: [&str; 83] = [
     "adjustment_refused",
     "amount_mismatch",
     "bank_answer_lost",
@@ -79,11 +79,16 @@ const CASES: [&str; 78] = [
     "request_repeated",
     "second_confirmation_found_money",
     "sender_slept",
+    "signal_doubled",
+    "signal_lost_in_the_queue",
+    "signal_lost_in_the_store",
+    "signal_lost_on_the_way_out",
     "sold_out",
     "stale_read",
     "statement_told_the_rest",
     "stock_adjusted",
     "stock_short",
+    "swept",
     "unavailable",
     "unsent_money_found",
     "unwanted_refund_failed",

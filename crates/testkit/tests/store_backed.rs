@@ -3,14 +3,16 @@
 use std::sync::Arc;
 
 use onceward::journal_admission::JournalAdmission;
+use onceward::queue_deadline::QueueTrigger;
 use onceward::store_admission::StoreAdmission;
 use onceward::store_bus::StoreBus;
+use onceward::store_deadline::StoreTrigger;
 use onceward::store_queue::StoreQueue;
 use onceward_domain::notice::Notice;
 use onceward_domain::ports::admission::Admission;
 use onceward_domain::ports::store::{PageRequest, Store};
 use onceward_testkit::block_on::block_on;
-use onceward_testkit::conformance::{admission, bus, due_queue};
+use onceward_testkit::conformance::{admission, bus, deadline, due_queue};
 use onceward_testkit::ids::CountingIds;
 use onceward_testkit::model::{Defect, ModelStore};
 
@@ -19,6 +21,19 @@ fn em_05_the_store_backed_bus_passes_the_suite() {
     bus::run_all(&|clock| {
         let store = Arc::new(ModelStore::new(clock));
         Arc::new(StoreBus::new(store, Arc::new(CountingIds::new("bus"))))
+    });
+}
+
+#[test]
+fn ot_10_both_deadline_triggers_of_the_embedded_mode_pass_the_suite() {
+    deadline::run_all(&|clock| {
+        let store: Arc<dyn Store> = Arc::new(ModelStore::new(clock));
+        let trigger = Arc::new(StoreTrigger::new(store.clone()));
+        (store, trigger)
+    });
+    deadline::run_all(&|clock| {
+        let store: Arc<dyn Store> = Arc::new(ModelStore::new(clock.clone()));
+        (store, Arc::new(QueueTrigger::new(clock)))
     });
 }
 
@@ -70,7 +85,7 @@ fn em_05_the_journalled_gate_passes_the_suite() {
 }
 
 #[test]
-fn pr_03_both_suites_notice_a_store_without_fencing() {
+fn pr_03_all_suites_notice_a_store_without_fencing() {
     let noticed = std::panic::catch_unwind(|| {
         bus::run_all(&|clock| {
             let store = Arc::new(ModelStore::with_defect(clock, Defect::IgnoreTokens));
@@ -87,4 +102,12 @@ fn pr_03_both_suites_notice_a_store_without_fencing() {
         });
     });
     assert!(noticed.is_err(), "the gate's suite is blind");
+    let noticed = std::panic::catch_unwind(|| {
+        deadline::run_all(&|clock| {
+            let store: Arc<dyn Store> = Arc::new(ModelStore::with_defect(clock, Defect::IgnoreTokens));
+            let trigger = Arc::new(StoreTrigger::new(store.clone()));
+            (store, trigger)
+        });
+    });
+    assert!(noticed.is_err(), "the deadline trigger's suite is blind");
 }

@@ -18,6 +18,7 @@ pub(crate) mod response;
 pub(crate) mod bare;
 pub(crate) mod plain;
 
+pub(crate) mod cpu;
 pub(crate) mod disk;
 pub(crate) mod histogram;
 pub(crate) mod report;

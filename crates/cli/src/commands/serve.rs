@@ -11,6 +11,7 @@ use std::sync::Arc;
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
 use onceward::gate::Gate;
 use onceward::runtime::{self, Role};
+use onceward_domain::ports::deadline::TriggerKind;
 use onceward_domain::ports::sandbox::Sandbox as PlayableBank;
 use onceward_http::{Access, AppState, Limits, Parts};
 use onceward_providers::sandbox::{Bank, Courier, Target};
@@ -40,6 +41,9 @@ pub(crate) struct Arguments {
     /// all, or a list of api, consumer, relay, scheduler, reconciler [default: all]
     #[arg(long, value_name = "ROLES")]
     role: Option<String>,
+    /// What tells when orders' time is up: store, or queue [default: store]
+    #[arg(long, value_name = "TRIGGER")]
+    deadline_trigger: Option<String>,
     /// A settings file (TOML); the environment and flags come before it
     #[arg(long, value_name = "FILE", env = "ONCEWARD_CONFIG")]
     config: Option<PathBuf>,
@@ -56,7 +60,9 @@ pub(crate) struct Arguments {
 /// # Errors
 /// When it cannot start.
 pub(crate) fn run(arguments: Arguments) -> Result<(), Failure> {
-    let flags = Flags { data: arguments.data, listen: arguments.listen, role: arguments.role };
+    let flags =
+        Flags { data: arguments.data, listen: arguments.listen, role: arguments.role, deadline: None };
+    let flags = flags.with_trigger(arguments.deadline_trigger);
     let settings = Settings::load(arguments.config.as_deref(), &flags)?;
     if arguments.dev && !settings.listen.ip().is_loopback() {
         return Err(Failure::Usage(format!(
@@ -84,6 +90,7 @@ async fn serve(settings: &Settings, dev: bool, stop: Stop) -> Result<(), Failure
         .map_err(|cause| Failure::other("starting the metrics", cause))?;
     let opened = wiring::open(settings, if dev { Sandbox::Enabled } else { Sandbox::Absent })?;
     let access = if dev { Access::open() } else { keys_of(settings)? };
+    tell_trigger(settings.trigger()?);
     let running = runtime::start(&opened.engine, &roles);
     let served = if roles.contains(&Role::Api) {
         let parts = Parts {
@@ -106,6 +113,14 @@ async fn serve(settings: &Settings, dev: bool, stop: Stop) -> Result<(), Failure
     running.drain().await;
     close(opened).await?;
     served
+}
+
+/// Says what tells when orders' time is up; the one that nobody chose needs no line of its own.
+fn tell_trigger(kind: TriggerKind) {
+    tracing::info!(target: "onceward", event = "deadline.trigger", trigger = kind.name());
+    if kind != TriggerKind::Store {
+        output::note(&format!("deadline trigger: {}", kind.name()));
+    }
 }
 
 fn keys_of(settings: &Settings) -> Result<Access, Failure> {

@@ -21,7 +21,7 @@ use crate::machine::payment::Payment as PaymentStatus;
 use crate::machine::reservation::ReservationEvent;
 use crate::payment::Word;
 use crate::purchase::{Order, Purchase};
-use crate::time::{Millis, Timestamp};
+use crate::time::Millis;
 
 /// Reason written on orders whose time was up.
 pub const EXPIRED: &str = "expired";
@@ -64,15 +64,25 @@ pub fn cancel(facts: &mut Facts, request: &CancelRequest) -> Result<(ChangeSet, 
     Ok((draft.finish(facts), after))
 }
 
-/// Cancels what is due of a claimed expiry entry and puts the rest back for its own time.
+/// What became of orders whose time was said to be up.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Expired {
+    /// How many end now.
+    pub ended: u32,
+    /// Those that wait for their own time, with how long that is.
+    pub early: Vec<(PurchaseId, Millis)>,
+}
+
+/// Cancels those of these orders whose time has come by the store's clock, whoever said so. One that was paid or cancelled
+/// in between is passed over; one whose time lies ahead is left alone and told (C36).
 ///
 /// Needs `purchases` and `attempts` of every id and `skus` of every line.
 ///
 /// # Errors
-/// [`Code::GuardLost`] where the entry names a purchase twice.
-pub fn expire(facts: &mut Facts, ids: &[PurchaseId], held: &Held) -> Result<(ChangeSet, u32), Error> {
+/// [`Code::GuardLost`] where one decision would change a purchase twice in different ways.
+pub fn expire(facts: &mut Facts, ids: &[PurchaseId]) -> Result<(ChangeSet, Expired), Error> {
     let mut draft = Draft::default();
-    let (mut ended, mut waiting, mut next) = (0, Vec::new(), Timestamp(i64::MAX));
+    let mut expired = Expired { ended: 0, early: Vec::new() };
     let (reason, actor): (Arc<str>, Arc<str>) = (Arc::from(EXPIRED), Arc::from(ENGINE));
     for id in ids {
         let Some(order) = facts.purchases.get(id).and_then(|purchase| purchase.order.as_ref()) else {
@@ -82,20 +92,13 @@ pub fn expire(facts: &mut Facts, ids: &[PurchaseId], held: &Held) -> Result<(Cha
             continue;
         }
         if facts.now < order.cancel_due_at {
-            next = next.min(order.cancel_due_at);
-            waiting.push(*id);
+            expired.early.push((*id, order.cancel_due_at.since(facts.now)));
             continue;
         }
         end(facts, &mut draft, *id, &Why { event: OrderEvent::Expire, reason: &reason, actor: &actor })?;
-        ended += 1;
+        expired.ended += 1;
     }
-    draft.changes.due.push(if waiting.is_empty() {
-        DueChange::Complete(held.clone())
-    } else {
-        let body = Some(pack_ids(&waiting));
-        DueChange::Retry { held: held.clone(), due_at: next, body, charge: Charge::Refund }
-    });
-    Ok((draft.finish(facts), ended))
+    Ok((draft.finish(facts), expired))
 }
 
 struct Why<'a> {

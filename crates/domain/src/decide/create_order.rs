@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use crate::changes::{ChangeSet, CompensationTask, Quarantined, Step};
 use crate::decide::{Draft, free_place, freed_place};
-use crate::due::{DueChange, Lane, Member, pack_ids};
+use crate::due::{DueChange, Lane, pack_ids};
 use crate::error::Error;
 use crate::event::{Event, OrderCreateRequested};
 use crate::facts::Facts;
@@ -19,8 +19,8 @@ use crate::machine::admission::Admission;
 use crate::machine::compensation::Compensation;
 use crate::machine::order::{BIRTH, Order as OrderStatus};
 use crate::machine::reservation::{Reservation, ReservationEvent};
+use crate::ports::deadline::Expiry;
 use crate::purchase::{Inbox, InboxResult, Line, Order, Purchase, Reason, Route};
-use crate::time::Timestamp;
 
 /// A message that arrived, with what the inbox must remember of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -68,8 +68,8 @@ impl Outcome {
     }
 }
 
-/// Decides a batch of messages; `member` names the entry of its orders in the expiry lane. A reservation that the store
-/// first hears of by its message is born with the state `birth` at the gate ([`crate::ports::admission::Admission::birth`]).
+/// Decides a batch of messages. A reservation that the store first hears of by its message is born with the state `birth`
+/// at the gate ([`crate::ports::admission::Admission::birth`]).
 ///
 /// Needs `skus`, `buyers` and `purchases` of every message.
 ///
@@ -79,29 +79,17 @@ pub fn create_orders(
     facts: &mut Facts,
     batch: &[Incoming],
     birth: Admission,
-    member: &Member,
 ) -> Result<(ChangeSet, Vec<Outcome>), Error> {
     let mut draft = Draft::default();
     let mut outcomes = Vec::with_capacity(batch.len());
-    let mut created: Vec<PurchaseId> = Vec::new();
-    let mut first_due = Timestamp(i64::MAX);
     for incoming in batch {
         let outcome = decide_one(facts, &mut draft, incoming, birth)?;
         if let Outcome::Created(_) = outcome {
             let purchase = &facts.purchases[&incoming.message.purchase];
             let order = purchase.order.as_ref().expect("it was just created");
-            first_due = first_due.min(order.cancel_due_at);
-            created.push(purchase.id);
+            draft.changes.expiries.push(Expiry { due_at: order.cancel_due_at, purchase: purchase.id });
         }
         outcomes.push(outcome);
-    }
-    if !created.is_empty() {
-        draft.changes.due.push(DueChange::Put {
-            lane: Lane::new(Lane::ORDER_EXPIRY),
-            member: member.clone(),
-            due_at: first_due,
-            body: pack_ids(&created),
-        });
     }
     Ok((draft.finish(facts), outcomes))
 }

@@ -4,7 +4,6 @@
 
 use crate::changes::ChangeSet;
 use crate::decide::{Draft, free_place};
-use crate::due::{DueChange, Lane, Member, pack_ids};
 use crate::error::{Code, Error};
 use crate::event::Event;
 use crate::facts::Facts;
@@ -12,6 +11,7 @@ use crate::id::{PurchaseId, RequestId, SkuKey, UserId};
 use crate::machine::admission::Admission;
 use crate::machine::order::{BIRTH, Order as OrderStatus};
 use crate::money::Money;
+use crate::ports::deadline::Expiry;
 use crate::purchase::{Line, Order, Purchase, Route};
 use crate::time::{Millis, Timestamp};
 
@@ -40,14 +40,14 @@ pub struct Placed {
     pub repeated: bool,
 }
 
-/// Decides a direct order; `member` names its entry in the expiry lane.
+/// Decides a direct order.
 ///
 /// Needs `purchases`, and `skus` and `buyers` of every line.
 ///
 /// # Errors
 /// [`Code::RequestConflict`], [`Code::Invalid`], [`Code::NotFound`], [`Code::NotOpen`], [`Code::LimitReached`] or
 /// [`Code::InsufficientStock`]; nothing is changed then.
-pub fn place(facts: &mut Facts, command: &PlaceOrder, member: &Member) -> Result<(ChangeSet, Placed), Error> {
+pub fn place(facts: &mut Facts, command: &PlaceOrder) -> Result<(ChangeSet, Placed), Error> {
     if let Some(known) = facts.purchases.get(&command.purchase) {
         let same = known.lines.len() == command.lines.len()
             && known
@@ -67,12 +67,7 @@ pub fn place(facts: &mut Facts, command: &PlaceOrder, member: &Member) -> Result
         draft.move_stock(facts, &line.key, BIRTH, line.quantity);
     }
     let order = purchase.order.as_ref().expect("a direct order is born with its order");
-    draft.changes.due.push(DueChange::Put {
-        lane: Lane::new(Lane::ORDER_EXPIRY),
-        member: member.clone(),
-        due_at: order.cancel_due_at,
-        body: pack_ids(&[purchase.id]),
-    });
+    draft.changes.expiries.push(Expiry { due_at: order.cancel_due_at, purchase: purchase.id });
     let event = Event::order_created(purchase.id, purchase.user.clone(), purchase.lines.clone(), facts.now);
     draft.changes.events.push(event);
     draft.changes.new_purchases.push(purchase.clone());

@@ -17,6 +17,7 @@ pub mod project;
 pub mod queue;
 pub mod refund;
 pub mod reserve;
+pub mod statement;
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;

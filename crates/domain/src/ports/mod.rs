@@ -12,6 +12,7 @@ use crate::error::Error;
 pub mod admission;
 pub mod bus;
 pub mod clock;
+pub mod deadline;
 pub mod due_queue;
 pub mod notifier;
 pub mod provider;

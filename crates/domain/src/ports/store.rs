@@ -63,6 +63,17 @@ pub struct PageRequest {
     pub before: Option<i64>,
 }
 
+/// An order that expires unless something happens to it first: it waits for its payment (OT-03, OT-04).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Expiring {
+    /// When it is to be cancelled.
+    pub due_at: Timestamp,
+    /// The store's handle of the row.
+    pub handle: i64,
+    /// Whose order.
+    pub purchase: PurchaseId,
+}
+
 /// The store of record.
 pub trait Store: Send + Sync {
     /// Loads, decides and applies in one durable transaction. An error of the decision itself is handed
@@ -89,6 +100,10 @@ pub trait Store: Send + Sync {
 
     /// Orders, newest first.
     fn list_orders(&self, filter: OrderFilter, page: PageRequest) -> Answer<'_, Vec<Purchase>>;
+
+    /// Orders that expire unless something happens to them first, earliest first, told by their own rows; `after` is the
+    /// last one of the page before. This is what finds what a deadline trigger lost (OT-10).
+    fn expiries(&self, limit: u32, after: Option<Expiring>) -> Answer<'_, Vec<Expiring>>;
 
     /// Cases for people with their handles, newest first.
     fn list_cases(&self, page: PageRequest) -> Answer<'_, Vec<(i64, Case)>>;

@@ -10,3 +10,4 @@ pub mod order;
 pub mod payment;
 pub mod queue;
 pub mod reservation;
+pub mod statement;

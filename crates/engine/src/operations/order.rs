@@ -48,14 +48,11 @@ pub async fn place(engine: &Engine, order: DirectOrder) -> Result<Placed, Error>
         ..Need::default()
     };
     let command = PlaceOrder { purchase, user, request, lines };
-    let member = engine.ids().member();
-    let placed = execute(engine, "place_order", need, move |facts| {
-        decide::direct_order::place(facts, &command, &member)
-    })
-    .await?;
+    let placed =
+        execute(engine, "place_order", need, move |facts| decide::direct_order::place(facts, &command))
+            .await?;
     if !placed.repeated {
         engine.signals().relay.notify_one();
-        engine.signals().expire.notify_one();
     }
     Ok(placed)
 }

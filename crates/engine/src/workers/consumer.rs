@@ -120,10 +120,9 @@ async fn decide(engine: &Engine, incoming: Vec<Incoming>) -> Vec<Result<Outcome,
 
 async fn decide_part(engine: &Engine, part: &[Incoming]) -> Result<Vec<Outcome>, Error> {
     let need = need_of_messages(part.iter().map(|incoming| &incoming.message));
-    let member = engine.ids().member();
     let batch = part.to_vec();
     let birth = engine.admission().birth();
-    let decision = move |facts: &mut Facts| create_orders(facts, &batch, birth, &member);
+    let decision = move |facts: &mut Facts| create_orders(facts, &batch, birth);
     let decided = execute(engine, "create_orders", need.clone(), decision).await;
     match decided {
         Ok(outcomes) => {

@@ -14,6 +14,7 @@ pub mod projector;
 pub mod refunder;
 pub mod relay;
 pub mod sender;
+pub mod sweep;
 pub mod teller;
 pub mod watch;
 
@@ -54,8 +55,10 @@ pub enum Worker {
     Compensator,
     /// Rejects reservations past their business deadline (FS-15).
     Deadline,
-    /// Cancels unpaid orders (OT-04).
+    /// Cancels unpaid orders whose time is said to be up (OT-04).
     Expiry,
+    /// Finds due orders that the deadline trigger lost (OT-10).
+    Sweep,
     /// Tells providers of payment attempts (OT-03).
     Announcer,
     /// Hears callbacks (OT-08).
@@ -82,6 +85,7 @@ impl Worker {
         Self::Compensator,
         Self::Deadline,
         Self::Expiry,
+        Self::Sweep,
         Self::Announcer,
         Self::Teller,
         Self::Canceller,
@@ -102,6 +106,7 @@ impl Worker {
             Self::Compensator => "compensator",
             Self::Deadline => "deadline",
             Self::Expiry => "expiry",
+            Self::Sweep => "sweep",
             Self::Announcer => "announcer",
             Self::Teller => "teller",
             Self::Canceller => "canceller",
@@ -125,6 +130,7 @@ impl Worker {
             Self::Compensator => compensator::step(engine).await,
             Self::Deadline => deadline::step(engine).await,
             Self::Expiry => expiry::step(engine).await,
+            Self::Sweep => sweep::step(engine).await,
             Self::Announcer => announcer::step(engine).await,
             Self::Teller => teller::step(engine).await,
             Self::Canceller => asker::step(engine, Round::Cancellation).await,
@@ -149,7 +155,7 @@ impl Worker {
             Self::Confirmer => Some(&signals.confirm),
             Self::Refunder => Some(&signals.refund),
             Self::Herald => Some(&signals.notify),
-            Self::Deadline | Self::Watch => None,
+            Self::Deadline | Self::Sweep | Self::Watch => None,
         }
     }
 }

@@ -1,6 +1,6 @@
 -- Writes the birth of an order. Guard: the revision it was decided on, and the place it has.
 -- Zero rows: the place moves too (purchase/move_place.sql comes first, then this again), or the guard is lost; the caller
--- reads what is there. Index: the primary key; no other index is written.
+-- reads what is there. Index: the primary key; writes purchase_by_expiry.
 UPDATE purchase SET
     reservation = :reservation, inbox_result = :inbox_result, payload_hash = :payload_hash,
     order_status = :order_status, currency = :currency, unit_price = :unit_price,

@@ -7,6 +7,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 pub mod admission;
 pub mod bus;
+pub mod deadline;
 pub mod due_queue;
 pub mod provider;
 pub mod store;

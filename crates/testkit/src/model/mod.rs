@@ -21,7 +21,7 @@ use onceward_domain::notice::Notice;
 use onceward_domain::payment::Case;
 use onceward_domain::ports::Answer;
 use onceward_domain::ports::clock::Clock;
-use onceward_domain::ports::store::{OrderFilter, PageRequest, Store, Work};
+use onceward_domain::ports::store::{Expiring, OrderFilter, PageRequest, Store, Work};
 use onceward_domain::purchase::Purchase;
 use onceward_domain::tally::Tally;
 use onceward_domain::time::Timestamp;
@@ -137,6 +137,10 @@ impl Store for ModelStore {
 
     fn list_orders(&self, filter: OrderFilter, page: PageRequest) -> Answer<'_, Vec<Purchase>> {
         Box::pin(async move { Ok(self.rows().list_orders(&filter, page)) })
+    }
+
+    fn expiries(&self, limit: u32, after: Option<Expiring>) -> Answer<'_, Vec<Expiring>> {
+        Box::pin(async move { Ok(self.rows().expiries(limit, after)) })
     }
 
     fn list_cases(&self, page: PageRequest) -> Answer<'_, Vec<(i64, Case)>> {

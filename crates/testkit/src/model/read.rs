@@ -14,8 +14,8 @@ use onceward_domain::journal;
 use onceward_domain::machine::Machine;
 use onceward_domain::machine::order::{Order as OrderStatus, OrderEvent};
 use onceward_domain::machine::reservation::Reservation as Status;
-use onceward_domain::ports::store::{OrderFilter, PageRequest};
-use onceward_domain::purchase::{InboxResult, Purchase};
+use onceward_domain::ports::store::{Expiring, OrderFilter, PageRequest};
+use onceward_domain::purchase::{InboxResult, Order, Purchase};
 use onceward_domain::tally::{Group, SkuTally, Tally};
 use onceward_domain::time::Timestamp;
 
@@ -34,6 +34,24 @@ impl Rows {
             .take(limit)
             .cloned()
             .collect()
+    }
+
+    /// Orders that expire unless something happens first, earliest first.
+    pub(crate) fn expiries(&self, limit: u32, after: Option<Expiring>) -> Vec<Expiring> {
+        let may_expire = |order: &Order| order.status.next(OrderEvent::Expire).is_some();
+        let mut found: Vec<Expiring> = self
+            .purchases
+            .iter()
+            .filter_map(|(_, purchase)| {
+                let order = purchase.order.as_ref().filter(|order| may_expire(order))?;
+                let (due_at, handle) = (order.cancel_due_at, purchase.handle);
+                Some(Expiring { due_at, handle, purchase: purchase.id })
+            })
+            .filter(|one| after.is_none_or(|after| *one > after))
+            .collect();
+        found.sort_unstable();
+        found.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
+        found
     }
 
     /// The history of a purchase, oldest first.

@@ -5,6 +5,7 @@
 
 use onceward::Engine;
 use onceward::operations::payment::{self, Recorded};
+use onceward::operations::statement::{self, Entry, Line, Said};
 use onceward::wire;
 use onceward_domain::due::Lane;
 use onceward_domain::id::PaymentId;
@@ -88,8 +89,33 @@ pub(crate) fn send_statement(net: &Net) {
     for payment in money::beyond_asking(&net.world) {
         if let Some(word) = net.world.take_unsent(payment) {
             net.world.sometimes("statement_told_the_rest");
-            net.send_out(deliver(net.clone(), Millis(0), format!("statement {payment}"), word));
+            match line_of(&word) {
+                Some(line) => net.send_out(state(net.clone(), line)),
+                None => net.send_out(deliver(net.clone(), Millis(0), format!("statement {payment}"), word)),
+            }
         }
+    }
+}
+
+/// The word as a line of a statement, which lists money that moved and nothing else.
+fn line_of(word: &Word) -> Option<Line> {
+    let Word::Succeeded { payment, transaction, amount } = word else { return None };
+    let said = Said::Taken { transaction: transaction.clone() };
+    Some(Line { number: 2, entry: Entry { payment: *payment, said, amount: *amount } })
+}
+
+async fn state(net: Net, line: Line) {
+    let told = line.clone();
+    let wish = move |engine: Engine| {
+        let line = line.clone();
+        async move { statement::read(&engine, "sandbox", &[line]).await }
+    };
+    match net.ask(wish).await {
+        Some(Ok(reading)) if reading.unknown > 0 => {
+            net.world.violated(format!("a statement's line about a known payment was unknown: {told:?}"));
+        }
+        Some(Ok(_)) | None => {}
+        Some(Err(code)) => net.world.violated(format!("a statement of {told:?} heard {code:?}")),
     }
 }
 

@@ -313,7 +313,7 @@ impl Executor {
         }
     }
 
-    /// Due work that is not just an expiry far ahead.
+    /// Due work, and orders that wait for their end, but for what lies far ahead.
     fn unsettled(&self) -> Vec<String> {
         let horizon = self.world.now().plus(HORIZON);
         let rows = self.world.store.rows();
@@ -322,6 +322,11 @@ impl Executor {
             .iter()
             .filter(|((lane, _), row)| lane.as_str() != Lane::ORDER_EXPIRY || row.due_at <= horizon)
             .filter(|((lane, _), row)| lane.as_str() != Lane::CALLBACK || !money::is_stray(&rows, &row.body));
-        left.map(|((lane, member), _)| format!("{lane} {member}")).collect()
+        let waiting = rows.expiries(u32::MAX, None);
+        let expiring = waiting
+            .iter()
+            .take_while(|one| one.due_at <= horizon)
+            .map(|one| format!("an order that expires: {:?}", one.purchase));
+        left.map(|((lane, member), _)| format!("{lane} {member}")).chain(expiring).collect()
     }
 }

@@ -5,6 +5,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use onceward::workers::sweep;
 use onceward_domain::changes::Transition;
 use onceward_domain::due::{ClaimRequest, Claimed, DueChange, Held, Lane, LaneStatus, Waiting};
 use onceward_domain::error::{Code, Error};
@@ -15,7 +16,7 @@ use onceward_domain::machine::group::Group as GroupStatus;
 use onceward_domain::notice::Notice;
 use onceward_domain::payment::Case;
 use onceward_domain::ports::Answer;
-use onceward_domain::ports::store::{Decide, OrderFilter, PageRequest, Store, Work};
+use onceward_domain::ports::store::{Decide, Expiring, OrderFilter, PageRequest, Store, Work};
 use onceward_domain::purchase::Purchase;
 use onceward_domain::tally::Tally;
 use onceward_domain::time::Timestamp;
@@ -105,6 +106,9 @@ impl FaultyStore {
     /// Runs a transaction in one piece, or as an optimistic store does: read, decide, and write later under guards.
     async fn run(&self, mut work: Work) -> Result<(), Error> {
         let wanted = Arc::new(Mutex::new(Wanted::default()));
+        if work.name == sweep::NAME {
+            self.world.sometimes("swept");
+        }
         work.decide = watched(work.decide, wanted.clone());
         let stale = self.world.rates().stale;
         if self.world.draw(|rng| rng.chance(stale)) {
@@ -218,6 +222,10 @@ impl Store for FaultyStore {
 
     fn list_orders(&self, filter: OrderFilter, page: PageRequest) -> Answer<'_, Vec<Purchase>> {
         Box::pin(self.call("list_orders", true, self.world.store.list_orders(filter, page)))
+    }
+
+    fn expiries(&self, limit: u32, after: Option<Expiring>) -> Answer<'_, Vec<Expiring>> {
+        Box::pin(self.call("expiries", true, self.world.store.expiries(limit, after)))
     }
 
     fn list_cases(&self, page: PageRequest) -> Answer<'_, Vec<(i64, Case)>> {

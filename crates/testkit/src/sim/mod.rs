@@ -37,6 +37,7 @@ mod faulty_notifier;
 mod faulty_ports;
 mod faulty_provider;
 mod faulty_store;
+mod faulty_trigger;
 mod money;
 mod net;
 mod node;

@@ -5,13 +5,16 @@
 use std::sync::Arc;
 
 use onceward::journal_admission::JournalAdmission;
+use onceward::queue_deadline::QueueTrigger;
 use onceward::store_admission::StoreAdmission;
 use onceward::store_bus::StoreBus;
+use onceward::store_deadline::StoreTrigger;
 use onceward::store_queue::StoreQueue;
 use onceward::workers::{Next, Worker};
 use onceward::{Engine, Ports, Settings};
 use onceward_domain::derive::KeyRing;
 use onceward_domain::ports::admission::Admission;
+use onceward_domain::ports::deadline::DeadlineTrigger;
 use onceward_domain::ports::store::Store;
 use onceward_domain::time::{Millis, back_off};
 
@@ -19,8 +22,9 @@ use super::faulty_notifier::FaultyNotifier;
 use super::faulty_ports::{FaultyAdmission, FaultyBus};
 use super::faulty_provider::FaultyProvider;
 use super::faulty_store::FaultyStore;
+use super::faulty_trigger::FaultyTrigger;
 use super::net::Task;
-use super::scenario::Scenario;
+use super::scenario::{Scenario, Trigger};
 use super::world::World;
 use crate::ids::CountingIds;
 
@@ -32,6 +36,7 @@ const WORKERS: [Worker; 12] = [
     Worker::Compensator,
     Worker::Deadline,
     Worker::Expiry,
+    Worker::Sweep,
     Worker::Announcer,
     Worker::Teller,
     Worker::Canceller,
@@ -59,7 +64,13 @@ pub(crate) fn engine(world: &Arc<World>, node: usize, incarnation: u32, scenario
         Arc::new(StoreAdmission::new(store.clone(), ids.clone()))
     };
     let bus = Arc::new(StoreBus::new(store.clone(), ids.clone()));
+    // A queue is in the memory of its node: a restart begins with an empty one.
+    let trigger: Arc<dyn DeadlineTrigger> = match scenario.trigger {
+        Trigger::Store => Arc::new(StoreTrigger::new(store.clone())),
+        Trigger::Queue => Arc::new(QueueTrigger::new(world.clock.clone())),
+    };
     let ports = Ports {
+        deadline: Arc::new(FaultyTrigger::new(world.clone(), trigger)),
         admission: Arc::new(FaultyAdmission::new(world.clone(), admission)),
         bus: Arc::new(FaultyBus::new(world.clone(), bus)),
         queue: Arc::new(StoreQueue::new(store.clone())),

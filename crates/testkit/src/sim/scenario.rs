@@ -35,6 +35,15 @@ pub(crate) enum Wish {
     Adjust { sku: usize, delta: i64, key: u64 },
 }
 
+/// What tells nodes of due orders.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Trigger {
+    /// The store's lane.
+    Store,
+    /// A queue in the memory of each node.
+    Queue,
+}
+
 /// An activity of its own with one SKU.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Stall {
@@ -66,6 +75,7 @@ pub(crate) struct Scenario {
     pub(crate) wishes: Vec<(Millis, Wish)>,
     pub(crate) rates: Rates,
     pub(crate) adapter: Adapter,
+    pub(crate) trigger: Trigger,
 }
 
 const MINUTE: i64 = 60_000;
@@ -107,6 +117,7 @@ impl Scenario {
             wishes,
             rates: if weary { rates(rng).worse() } else { rates(rng) },
             adapter: Adapter::Careful,
+            trigger: if rng.chance(500) { Trigger::Queue } else { Trigger::Store },
         }
     }
 
@@ -141,6 +152,7 @@ impl Scenario {
             wishes: vec![(Millis(0), buy)],
             rates: Rates::default(),
             adapter: Adapter::Careful,
+            trigger: Trigger::Store,
         }
     }
 
@@ -258,5 +270,6 @@ fn rates(rng: &mut Rng) -> Rates {
         back: upto(5),
         bank: upto(150),
         linger: 300 + upto(200),
+        signal: upto(300),
     }
 }

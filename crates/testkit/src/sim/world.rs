@@ -49,6 +49,8 @@ pub(crate) struct Rates {
     pub(crate) bank: u32,
     /// A call lets others go first.
     pub(crate) linger: u32,
+    /// A deadline signal is lost, or comes twice.
+    pub(crate) signal: u32,
 }
 
 impl Rates {

@@ -4,6 +4,7 @@
 //! is not printed at all. The measuring tools and the baselines are in [`crate::bench`]; here they are paired with the
 //! engine. Read next: `docs/benchmarks.md`, then `order` and `reserve`.
 
+mod due;
 mod latency;
 mod memory_bus;
 mod order;
@@ -21,7 +22,7 @@ use crate::output::{self, Format};
 /// The arguments of `bench`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
-    /// What to measure: order, reserve, queue, or a part such as reserve.http or order.batch; all where nothing is said
+    /// What to measure: order, reserve, queue, due, or a part such as reserve.http or order.batch; all where nothing is said
     #[arg(value_name = "SCENARIO")]
     scenarios: Vec<String>,
     /// Interleaved rounds of each comparison
@@ -36,6 +37,9 @@ pub(crate) struct Arguments {
     /// Members in the queue when `queue` is measured at its largest
     #[arg(long, value_name = "COUNT", default_value_t = 1_000_000)]
     members: u64,
+    /// Orders that wait for their due-time while `due.idle` watches a server
+    #[arg(long, value_name = "COUNT", default_value_t = 1_000_000)]
+    waiting: u64,
     /// Where the temporary stores lie; the disk is part of what is measured
     #[arg(long, value_name = "DIR")]
     folder: Option<PathBuf>,
@@ -55,6 +59,8 @@ pub(crate) struct Effort {
     pub(crate) preload: u64,
     /// Members before the largest measurement of the queue.
     pub(crate) members: u64,
+    /// Orders that wait while an idle server is watched.
+    pub(crate) waiting: u64,
     /// Where temporary folders are made.
     pub(crate) folder: PathBuf,
     /// Parts to measure; all where there are none.
@@ -77,7 +83,7 @@ fn belongs(part: &str, whole: &str) -> bool {
 /// # Errors
 /// When a scenario cannot be run cleanly.
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
-    let parts = [order::parts(), reserve::parts(), queue::parts()].concat();
+    let parts = [order::parts(), reserve::parts(), queue::parts(), due::parts()].concat();
     for name in &arguments.scenarios {
         if !parts.iter().any(|part| belongs(part, name)) {
             return Err(Failure::Usage(format!("`{name}` is no scenario; there are {}", parts.join(", "))));
@@ -88,6 +94,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         count: arguments.count,
         preload: arguments.preload,
         members: arguments.members,
+        waiting: arguments.waiting,
         folder: arguments.folder.clone().unwrap_or_else(std::env::temp_dir),
         chosen: arguments.scenarios.clone(),
     };
@@ -103,6 +110,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         let mut reports = order::run(&effort, &machine).await?;
         reports.extend(reserve::run(&effort, &machine).await?);
         reports.extend(queue::run(&effort, &machine).await?);
+        reports.extend(due::run(&effort, &machine).await?);
         Ok::<_, Failure>(reports)
     })?;
     match Format::of(arguments.json) {
@@ -117,7 +125,7 @@ mod tests {
 
     #[test]
     fn a_part_is_chosen_by_its_name_or_by_its_whole() {
-        let parts = [order::parts(), reserve::parts()].concat();
+        let parts = [order::parts(), reserve::parts(), due::parts()].concat();
         let count = |name: &str| parts.iter().filter(|part| belongs(part, name)).count();
         assert_eq!((count("order.large"), count("order"), count("reserve.http.winners")), (1, 4, 4));
         assert_eq!((count("ord"), count("reserve.http.winners.all.64.x"), count("")), (0, 0, 0));

@@ -75,7 +75,7 @@ async fn by_batch(effort: &Effort, machine: &Machine) -> Result<Vec<Report>, Fai
 }
 
 /// What a round of the consumer came to.
-struct Round {
+pub(super) struct Round {
     orders: u64,
     elapsed: Duration,
     written: Option<WriteCounters>,
@@ -88,7 +88,7 @@ impl Round {
 }
 
 /// Prepares `count` messages and lets the engine's consumer turn them into orders; only the latter is measured.
-async fn consume(shop: &Shop, first: u64, count: u64) -> Result<Round, Failure> {
+pub(super) async fn consume(shop: &Shop, first: u64, count: u64) -> Result<Round, Failure> {
     shop.reserve(first, count).await?;
     let sent = shop.send_all().await?;
     let orders_before = shop.orders().await?;

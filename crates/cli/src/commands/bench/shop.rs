@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use onceward::operations::catalogue::{NewSku, put_activity, put_sku};
-use onceward::store_bus::{StoreBus, lane_of};
+use onceward::store_bus::lane_of;
 use onceward::{Engine, Ports, Settings, wire};
 use onceward_domain::catalogue::{Activity, LatePayment};
 use onceward_domain::derive::KeyRing;
@@ -16,7 +16,7 @@ use onceward_domain::due::{Lane, LaneStatus};
 use onceward_domain::id::{ActivityId, RequestId, SkuId, SkuKey, UserId};
 use onceward_domain::money::{Currency, Money};
 use onceward_domain::ports::admission::{Reserve, ReserveAnswer, SendSettlement};
-use onceward_domain::ports::bus::{Bus, Delivery, Receipt, Topic};
+use onceward_domain::ports::bus::{Delivery, Receipt, Topic};
 use onceward_domain::ports::clock::Clock as _;
 use onceward_domain::time::{Millis, Timestamp};
 use onceward_sqlite::SqliteStore;
@@ -78,19 +78,43 @@ impl Shop {
         transport: Transport,
         order_batch: usize,
     ) -> Result<Self, Failure> {
+        let messages = Arc::new(MemoryBus::default());
+        let settings = Settings { order_batch, ..Settings::default() };
+        let read = Arc::clone(&messages);
+        let with_bus = |ports: Ports| match transport {
+            Transport::Memory => Ports { bus: read, ..ports },
+            Transport::Store => ports,
+        };
+        Self::build(parent, messages, settings, Terms { window: WINDOW, grace: DAY }, with_bus).await
+    }
+
+    /// A fresh shop whose direct orders are due so long after they were placed, with these changes to its ports.
+    ///
+    /// # Errors
+    /// When the store cannot be had.
+    pub(crate) async fn expiring(
+        parent: &Path,
+        window: Millis,
+        change: impl FnOnce(Ports) -> Ports,
+    ) -> Result<Self, Failure> {
+        let terms = Terms { window, grace: Millis(0) };
+        Self::build(parent, Arc::default(), Settings::default(), terms, change).await
+    }
+
+    async fn build(
+        parent: &Path,
+        messages: Arc<MemoryBus>,
+        settings: Settings,
+        terms: Terms,
+        change: impl FnOnce(Ports) -> Ports,
+    ) -> Result<Self, Failure> {
         let folder = Folder::inside(parent)?;
         let store = wiring::open_store(&folder.path().join(STORE_FILE))?;
-        let ids = Arc::new(SystemIds);
-        let messages = Arc::new(MemoryBus::default());
-        let bus: Arc<dyn Bus> = match transport {
-            Transport::Memory => Arc::clone(&messages) as _,
-            Transport::Store => Arc::new(StoreBus::new(Arc::clone(&store) as _, Arc::clone(&ids) as _)),
-        };
-        let ports = Ports { bus, ..Ports::embedded(Arc::clone(&store) as _, ids) };
+        let ports = change(Ports::embedded(Arc::clone(&store) as _, Arc::new(SystemIds)));
         let keys =
             KeyRing::new(&[(1, vec![7; 32])]).map_err(|cause| Failure::other("making a key", cause))?;
-        let engine = Engine::new(ports, keys, Settings { order_batch, ..Settings::default() });
-        put_on_sale(&engine).await?;
+        let engine = Engine::new(ports, keys, settings);
+        put_on_sale(&engine, terms).await?;
         Ok(Self { engine, store, messages, folder })
     }
 
@@ -200,15 +224,22 @@ pub(crate) fn user(number: u64) -> UserId {
     UserId::trusted(&format!("u{number}"))
 }
 
-async fn put_on_sale(engine: &Engine) -> Result<(), Failure> {
+/// How long an order may stay unpaid.
+#[derive(Clone, Copy, Debug)]
+struct Terms {
+    window: Millis,
+    grace: Millis,
+}
+
+async fn put_on_sale(engine: &Engine, terms: Terms) -> Result<(), Failure> {
     let now = SystemClock.now();
     let activity = Activity {
         id: ActivityId::trusted(ACTIVITY),
         name: Arc::from("A sale to be measured"),
         starts_at: Timestamp(now.0 - DAY.0),
         ends_at: now.plus(WINDOW),
-        payment_window: WINDOW,
-        cancel_grace: DAY,
+        payment_window: terms.window,
+        cancel_grace: terms.grace,
         reservation_deadline: WINDOW,
         confirm_after_cancel: DAY,
         late_payment: LatePayment::Refund,

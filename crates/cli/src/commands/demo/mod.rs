@@ -15,7 +15,7 @@ mod buyer;
 mod plan;
 mod report;
 mod sale;
-mod server;
+pub(crate) mod server;
 mod tally;
 
 use std::time::Duration;

@@ -53,6 +53,11 @@ impl Server {
         self.address.subscribe()
     }
 
+    /// The id of its process, while it runs.
+    pub(crate) fn process(&self) -> Option<u32> {
+        self.child.as_ref()?.id()
+    }
+
     /// Starts it and waits until it is ready.
     ///
     /// # Errors
@@ -70,9 +75,16 @@ impl Server {
             .stderr(Stdio::piped())
             .kill_on_drop(true);
         // The child is to be what the flags say, whatever this process was started with.
-        for foreign in
-            ["STORE_URL", "REDIS_URL", "BROKER_URL", "SECRET_FILE", "DEADLINE_TRIGGER", "ROLE", "CONFIG"]
-        {
+        for foreign in [
+            "STORE_URL",
+            "REDIS_URL",
+            "BROKER_URL",
+            "SECRET_FILE",
+            "DEADLINE_TRIGGER",
+            "PROVIDER_TIMEOUT_MS",
+            "ROLE",
+            "CONFIG",
+        ] {
             command.env_remove(format!("ONCEWARD_{foreign}"));
         }
         let mut child = command.spawn().map_err(|cause| Failure::other("starting the server", cause))?;

@@ -16,6 +16,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, UNIX_EPOCH};
 
 use onceward_domain::ports::clock::Clock as _;
+use onceward_domain::ports::deadline::TriggerKind;
 use onceward_domain::time::Timestamp;
 use rustix::process::{Resource, getrlimit};
 use serde::Serialize;
@@ -89,7 +90,7 @@ const OPEN_FILES_WANTED: u64 = 4_096;
 /// # Errors
 /// When something is broken.
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
-    let flags = Flags { data: arguments.data.clone(), listen: arguments.listen, role: None };
+    let flags = Flags { data: arguments.data.clone(), listen: arguments.listen, ..Flags::default() };
     let settings = Settings::load(arguments.config.as_deref(), &flags)?;
     let path = settings.store_path()?;
     let place = existing_part(path.parent().unwrap_or(Path::new("."))).to_owned();
@@ -101,6 +102,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     findings.push(clock(&path));
     findings.extend(secret(&secret::Files::of(&settings)?));
     findings.extend(bank::journal(&settings, existing_part(&settings.data)));
+    findings.push(trigger(settings.trigger()?));
     findings.push(keys(&settings.data));
     findings.push(port(settings.listen, server_runs));
     findings.push(open_files());
@@ -176,6 +178,18 @@ fn keys(data: &Path) -> Finding {
         Ok(keys) => Finding::new("API keys", Verdict::Good, format!("{} known", keys.keys.len())),
         Err(cause) => Finding::new("API keys", Verdict::Broken, cause.to_string()),
     }
+}
+
+/// What tells when orders' time is up. Whichever it is, the sweep finds what it lost.
+fn trigger(kind: TriggerKind) -> Finding {
+    let detail = match kind {
+        TriggerKind::Queue => {
+            "queue: in memory; after a restart the sweep finds what is due, some seconds late"
+        }
+        TriggerKind::Store => "store: durable with the orders themselves",
+        TriggerKind::Zset | TriggerKind::Broker | TriggerKind::Keyspace => kind.name(),
+    };
+    Finding::new("deadlines", Verdict::Good, detail)
 }
 
 fn port(listen: SocketAddr, server_runs: bool) -> Finding {

@@ -2,19 +2,25 @@
 
 use std::sync::Arc;
 
-use onceward_domain::changes::{ChangeSet, Transition};
-use onceward_domain::id::{ActivityId, PurchaseId};
-use onceward_domain::machine::order::Order as OrderStatus;
-use onceward_domain::ports::store::{OrderFilter, PageRequest};
-use onceward_domain::purchase::Purchase;
+use onceward_domain::changes::{ChangeSet, Step, Transition};
+use onceward_domain::id::{ActivityId, PurchaseId, SkuKey};
+use onceward_domain::machine::Machine;
+use onceward_domain::machine::order::{Order as OrderStatus, OrderEvent};
+use onceward_domain::ports::store::{Expiring, OrderFilter, PageRequest};
+use onceward_domain::purchase::{Order, Purchase};
+use onceward_domain::time::{Millis, Timestamp};
 
 use super::Case;
-use super::ground::{Ground, START, activity, id, key, order, ordered, reserved, sku, transition, user};
+use super::ground::{
+    Ground, START, activity, id, key, order, ordered, reserved, sku, step_of, transition, user,
+};
 use crate::block_on::block_on;
 
 pub(super) const CASES: &[Case] = &[
     Case::new("se_03_orders_are_listed_newest_first_with_filters", filtered),
     Case::new("se_03_pages_are_stable_under_inserts", stable_pages),
+    Case::new("ot_10_orders_that_may_expire_are_told_by_their_own_rows_earliest_first", expiring),
+    Case::new("d_9_d_13_due_times_are_kept_to_the_millisecond", expiring_exactly),
     Case::new("ob_03_a_history_is_told_oldest_first", history),
 ];
 
@@ -81,6 +87,62 @@ fn stable_pages(ground: &Ground) {
         add(newcomer);
     }
     assert_eq!(seen, [5, 4, 3, 2, 1].map(id), "none twice, none left out, newcomers not seen");
+}
+
+fn expiries(ground: &Ground, limit: u32, after: Option<Expiring>) -> Vec<Expiring> {
+    block_on(ground.store.expiries(limit, after)).expect("expiries answers")
+}
+
+/// An order in this state that is to be cancelled at this time.
+fn due(number: u64, key: &SkuKey, status: OrderStatus, due_at: Timestamp) -> Purchase {
+    let mut purchase = ordered(number, &format!("buyer-{number}"), key, 0);
+    purchase.order = Some(Order { cancel_due_at: due_at, ..order(status) });
+    purchase
+}
+
+fn expiring(ground: &Ground) {
+    let key = ground.sale(50);
+    let mut expected = Vec::new();
+    for (number, status) in (1_u64..).zip(OrderStatus::STATES.iter().cycle().take(24)) {
+        let due_at = START.plus(Millis(100 - i64::try_from(number).expect("small")));
+        let new_purchases = vec![due(number, &key, *status, due_at)];
+        ground.must(ChangeSet { new_purchases, ..ChangeSet::default() });
+        if status.next(OrderEvent::Expire).is_some() {
+            expected.insert(0, (due_at, id(number)));
+        }
+    }
+    ground.must(ChangeSet { new_purchases: vec![reserved(99, "u", &key)], ..ChangeSet::default() });
+    let told = |found: &[Expiring]| found.iter().map(|one| (one.due_at, one.purchase)).collect::<Vec<_>>();
+    let all = expiries(ground, 200, None);
+    assert_eq!(told(&all), expected, "exactly the states from which an order may expire, earliest first");
+    let mut paged = expiries(ground, 2, None);
+    while let Some(last) = paged.last().copied() {
+        let page = expiries(ground, 2, Some(last));
+        if page.is_empty() {
+            break;
+        }
+        paged.extend(page);
+    }
+    assert_eq!(paged, all);
+    // One of them is paid: it is gone from here at once.
+    let mut paid = ground.purchase(all[0].purchase).expect("it is there");
+    let order = Order { status: OrderStatus::Paid, ..paid.order.take().expect("it has an order") };
+    let step = Step::Order { order, reservation: None, places: vec![0] };
+    ground.must(ChangeSet { purchases: vec![step_of(&paid, step)], ..ChangeSet::default() });
+    assert_eq!(told(&expiries(ground, 200, None)), expected[1..]);
+}
+
+fn expiring_exactly(ground: &Ground) {
+    /// 2040-01-01T00:00:00Z.
+    const FAR: Timestamp = Timestamp(2_208_988_800_000);
+    let key = ground.sale(50);
+    let times = [2, 0, 1, 900, 200].map(|millis| FAR.plus(Millis(millis)));
+    for (number, due_at) in (1_u64..).zip(times) {
+        let new_purchases = vec![due(number, &key, OrderStatus::Created, due_at)];
+        ground.must(ChangeSet { new_purchases, ..ChangeSet::default() });
+    }
+    let told: Vec<i64> = expiries(ground, 200, None).iter().map(|one| one.due_at.since(FAR).0).collect();
+    assert_eq!(told, [0, 1, 2, 200, 900]);
 }
 
 fn history(ground: &Ground) {
