@@ -67,6 +67,7 @@ codes! {
     OrderNotPayable "order_not_payable" Rejected "The order cannot be paid in its present state.";
     OrderNotRefundable "order_not_refundable" Rejected "Nothing of the order can be refunded in its present state.";
     RefundExceedsPaid "refund_exceeds_paid" Rejected "The refund is more than what is left of the payment.";
+    InsufficientCredit "insufficient_credit" Rejected "The account does not hold enough credit.";
     UnknownProvider "unknown_provider" Rejected "There is no such payment provider.";
     BadSignature "bad_signature" Rejected "The callback's signature does not hold.";
     IdempotencyKeyReused "idempotency_key_reused" Rejected "This idempotency key was used with another body.";
