@@ -86,6 +86,7 @@ pub(crate) fn kind_of(code: Code) -> Kind {
         Code::Backlog => (StatusCode::SERVICE_UNAVAILABLE, "Backlog"),
         Code::Unavailable => (StatusCode::SERVICE_UNAVAILABLE, "Unavailable"),
         Code::OutcomeUnknown => (StatusCode::SERVICE_UNAVAILABLE, "Outcome unknown"),
+        Code::InsufficientCredit => (StatusCode::CONFLICT, "Not enough credit"),
         Code::ConstraintViolated => (StatusCode::INTERNAL_SERVER_ERROR, "Needs an operator"),
     };
     Kind { status, code: code.as_str(), title, detail: code.caller_text() }
