@@ -131,9 +131,9 @@ queries! {
     TALLY_BUYERS_OVER_LIMIT = "tally/buyers_over_limit";
     TALLY_CANCELS_WITHOUT_RELEASE = "tally/cancels_without_release";
     TALLY_CASES = "tally/cases";
+    TALLY_CREDIT_COUNTS = "tally/credit_counts";
     TALLY_GROUP_CONTRADICTIONS = "tally/group_contradictions";
     TALLY_GROUP_COUNTS = "tally/group_counts";
-    TALLY_CREDIT_COUNTS = "tally/credit_counts";
     TALLY_GROUPS = "tally/groups";
     TALLY_GROUPS_UNSCHEDULED = "tally/groups_unscheduled";
     TALLY_INBOX_CONTRADICTIONS = "tally/inbox_contradictions";
