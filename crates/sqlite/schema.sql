@@ -275,12 +275,6 @@ CREATE TABLE group_order (
     retries INTEGER NOT NULL CHECK (retries >= 0),
     next_attempt_at INTEGER,
     last_error TEXT,
-CREATE TABLE credit_account (
-    seq INTEGER PRIMARY KEY,
-    id TEXT NOT NULL UNIQUE,
-    balance INTEGER NOT NULL,
-    entries INTEGER NOT NULL CHECK (entries >= 0),
-    overdraft INTEGER NOT NULL CHECK (overdraft >= 0),
     created_at INTEGER NOT NULL,
     updated_at INTEGER NOT NULL,
     revision INTEGER NOT NULL
@@ -309,6 +303,18 @@ CREATE TABLE group_transition (
 ) STRICT;
 
 CREATE INDEX group_transition_by_group ON group_transition (group_ref);
+
+CREATE TABLE credit_account (
+    seq INTEGER PRIMARY KEY,
+    id TEXT NOT NULL UNIQUE,
+    balance INTEGER NOT NULL,
+    entries INTEGER NOT NULL CHECK (entries >= 0),
+    overdraft INTEGER NOT NULL CHECK (overdraft >= 0),
+    created_at INTEGER NOT NULL,
+    updated_at INTEGER NOT NULL,
+    revision INTEGER NOT NULL
+) STRICT;
+
 CREATE TABLE job (
     seq INTEGER PRIMARY KEY,
     id TEXT NOT NULL UNIQUE,
@@ -404,6 +410,7 @@ BEGIN SELECT RAISE(ABORT, 'group_transition is append-only'); END;
 
 CREATE TRIGGER group_transition_keeps_values BEFORE UPDATE ON group_transition
 BEGIN SELECT RAISE(ABORT, 'group_transition is append-only'); END;
+
 CREATE TRIGGER credit_entry_keeps_rows BEFORE DELETE ON credit_entry
 BEGIN SELECT RAISE(ABORT, 'credit_entry is append-only'); END;
 
@@ -540,6 +547,7 @@ SELECT g.id AS group_id, p.user_id, 'settle:' || replace(g.id, ':', '%3A') || ':
 FROM participant AS p
 JOIN group_order AS g ON g.seq = p.group_ref
 LEFT JOIN state AS named ON named.machine = 'group_charge' AND named.code = p.charge;
+
 CREATE VIEW credit_ledger AS
 SELECT a.id AS account_id, e.number, named.name AS type, e.amount, e.balance_after, j.id AS job_id, e.reference, e.reason,
     w.text AS actor, e.created_at
