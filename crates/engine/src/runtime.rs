@@ -41,6 +41,8 @@ pub struct Signals {
     pub confirm: Notify,
     /// Refunds wait to be asked for.
     pub refund: Notify,
+    /// Group orders have new due-times.
+    pub settle: Notify,
     /// Reservations were decided; wakes everybody who waits for one.
     pub decided: Notify,
 }
@@ -49,7 +51,7 @@ impl Signals {
     /// Wakes every worker.
     pub fn wake_all(&self) {
         let gate = [&self.send, &self.consume, &self.relay, &self.project, &self.compensate, &self.expire];
-        let money = [&self.announce, &self.callback, &self.cancel, &self.confirm, &self.refund];
+        let money = [&self.announce, &self.callback, &self.cancel, &self.confirm, &self.refund, &self.settle];
         for signal in gate.into_iter().chain(money) {
             signal.notify_one();
         }
@@ -101,6 +103,7 @@ impl Role {
                 Worker::Canceller,
                 Worker::Confirmer,
                 Worker::Refunder,
+                Worker::Settler,
             ],
             Self::Reconciler => &[Worker::Watch],
         }

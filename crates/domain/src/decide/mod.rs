@@ -12,12 +12,14 @@ pub mod create_order;
 pub mod credit;
 pub mod deadline;
 pub mod direct_order;
+pub mod group;
 pub mod notify;
 pub mod pay;
 pub mod project;
 pub mod queue;
 pub mod refund;
 pub mod reserve;
+pub mod settle;
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;

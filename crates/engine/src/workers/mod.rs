@@ -13,6 +13,7 @@ pub mod projector;
 pub mod refunder;
 pub mod relay;
 pub mod sender;
+pub mod settler;
 pub mod teller;
 pub mod watch;
 
@@ -63,13 +64,15 @@ pub enum Worker {
     Confirmer,
     /// Has money given back (OT-09).
     Refunder,
+    /// Settles group orders (GS-01).
+    Settler,
     /// Keeps gauges and watches invariants.
     Watch,
 }
 
 impl Worker {
     /// Every worker.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::Sender,
         Self::Consumer,
         Self::Relay,
@@ -82,6 +85,7 @@ impl Worker {
         Self::Canceller,
         Self::Confirmer,
         Self::Refunder,
+        Self::Settler,
         Self::Watch,
     ];
 
@@ -101,6 +105,7 @@ impl Worker {
             Self::Canceller => "canceller",
             Self::Confirmer => "confirmer",
             Self::Refunder => "refunder",
+            Self::Settler => "settler",
             Self::Watch => "watch",
         }
     }
@@ -123,6 +128,7 @@ impl Worker {
             Self::Canceller => asker::step(engine, Round::Cancellation).await,
             Self::Confirmer => asker::step(engine, Round::Confirmation).await,
             Self::Refunder => refunder::step(engine).await,
+            Self::Settler => settler::step(engine).await,
             Self::Watch => watch::step(engine).await,
         }
     }
@@ -140,6 +146,7 @@ impl Worker {
             Self::Canceller => Some(&signals.cancel),
             Self::Confirmer => Some(&signals.confirm),
             Self::Refunder => Some(&signals.refund),
+            Self::Settler => Some(&signals.settle),
             Self::Deadline | Self::Watch => None,
         }
     }

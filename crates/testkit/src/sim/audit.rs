@@ -21,6 +21,7 @@ use onceward_domain::machine::reservation::Reservation as Status;
 use onceward_domain::purchase::{InboxResult, Order, Purchase, Reason, Route};
 use onceward_domain::time::Timestamp;
 
+use super::group_audit::Clerk;
 use super::money::Treasurer;
 use super::world::World;
 use crate::model::rows::Rows;
@@ -34,6 +35,7 @@ pub(crate) struct Auditor {
     /// Whether tries may be used up here, so that something may end frozen, for a person.
     is_weary: bool,
     treasurer: Treasurer,
+    clerk: Clerk,
 }
 
 /// Units of one SKU, added up from the purchases.
@@ -81,6 +83,7 @@ impl Auditor {
             self.seen.insert(*id, purchase.clone());
         }
         self.treasurer.look(world, &rows);
+        self.clerk.look(world, &rows);
         if rows.purchases.len() != self.seen.len() {
             world.violated("a purchase vanished".to_owned());
         }
@@ -132,6 +135,7 @@ impl Auditor {
     /// Looks at the rows after everything has settled.
     pub(crate) fn look_at_the_end(&self, world: &World) {
         self.treasurer.look_at_the_end(world);
+        self.clerk.look_at_the_end(world);
         let rows = world.store.rows();
         if rows.quarantined.len() > 0 {
             world.sometimes("quarantined");
