@@ -33,7 +33,7 @@ const SKU_RULES: [Rule; 6] = [
 #[must_use]
 pub fn judge(tally: &Tally) -> Vec<Check> {
     let mut checks: Vec<Check> = SKU_RULES.iter().map(|rule| over_skus(tally, rule)).collect();
-    let counts: [(&'static str, u64, &str); 7] = [
+    let counts: [(&'static str, u64, &str); 8] = [
         ("rejections_have_tasks", tally.rejections_without_task, "rejections without a compensation task"),
         ("tasks_have_rejections", tally.tasks_without_rejection, "compensation tasks without a rejection"),
         ("inbox_matches_orders", tally.inbox_contradictions, "inbox entries that contradict their purchase"),
@@ -48,6 +48,11 @@ pub fn judge(tally: &Tally) -> Vec<Check> {
             "group orders whose state or count contradicts their participants' charges",
         ),
         ("groups_are_scheduled", tally.group_orders.unscheduled, "open or closed group orders in no queue"),
+        (
+            "balances_are_their_entries",
+            tally.credit.balance_contradictions,
+            "credit accounts whose balance is not the sum of their entries",
+        ),
         (
             "cancels_release_once",
             tally.cancels_without_release,

@@ -7,6 +7,7 @@
 use std::sync::Arc;
 
 use crate::catalogue::{Activity, Bucket, Sku, Stock};
+use crate::credit::{Account, Entry};
 use crate::due::DueChange;
 use crate::event::Event;
 use crate::group::{GroupOrder, GroupTransition, Participant};
@@ -256,6 +257,12 @@ pub struct ChangeSet {
     pub left_participants: Vec<Participant>,
     /// History of group orders.
     pub group_transitions: Vec<GroupTransition>,
+    /// New credit accounts, empty.
+    pub new_accounts: Vec<Account>,
+    /// Credit ledger entries; those of one account in the order of their numbers.
+    pub entries: Vec<Entry>,
+    /// Changed accounts, each at most once, also new ones that got entries; `revision` is the one that was loaded.
+    pub accounts: Vec<Account>,
     /// Events; the engine turns them into one outbox entry before the set is applied.
     pub events: Vec<Event>,
     /// New orders with their due-times; the engine hands them to the deadline trigger. Stores do not write them: the

@@ -10,9 +10,10 @@ use std::sync::Arc;
 
 use crate::catalogue::{Activity, Bucket, Sku};
 use crate::changes::{Answered, CompensationTask};
+use crate::credit::{Account, Entry};
 use crate::due::{DueEntry, Lane, Member};
 use crate::group::{GroupOrder, Participant};
-use crate::id::{ActivityId, GroupId, NoticeId, PaymentId, PurchaseId, RefundId, SkuKey, UserId};
+use crate::id::{AccountId, ActivityId, GroupId, NoticeId, PaymentId, PurchaseId, RefundId, SkuKey, UserId};
 use crate::notice::Notice;
 use crate::payment::{Callback, Payment, Refund};
 use crate::purchase::Purchase;
@@ -54,6 +55,10 @@ pub struct Need {
     pub participants: Vec<(GroupId, UserId)>,
     /// All participants of a group.
     pub participants_of: Vec<GroupId>,
+    /// Credit accounts by id.
+    pub accounts: Vec<AccountId>,
+    /// Charges of an account that belong to no job, by their reference; each comes with its account.
+    pub charges: Vec<(AccountId, Arc<str>)>,
 }
 
 /// The rows that are there.
@@ -89,6 +94,10 @@ pub struct Facts {
     pub groups: BTreeMap<GroupId, GroupOrder>,
     /// Participants, whichever way they were asked for.
     pub participants: BTreeMap<(GroupId, UserId), Participant>,
+    /// Credit accounts, whichever way they were asked for.
+    pub accounts: BTreeMap<AccountId, Account>,
+    /// Charges that belong to no job, by account and reference.
+    pub charges: BTreeMap<(AccountId, Arc<str>), Entry>,
 }
 
 impl Facts {
@@ -111,6 +120,8 @@ impl Facts {
             due: BTreeMap::new(),
             groups: BTreeMap::new(),
             participants: BTreeMap::new(),
+            accounts: BTreeMap::new(),
+            charges: BTreeMap::new(),
         }
     }
 

@@ -117,6 +117,15 @@ caller_id!(
     RequestId
 );
 
+caller_id!(
+    /// A credit account, named by the caller. A buyer's wallet is the account with the buyer's id (api.md, Group orders).
+    AccountId
+);
+caller_id!(
+    /// A job that credits pay for, named by the caller.
+    JobId
+);
+
 /// An activity and one of its SKUs: what stock, buckets and limits hang on.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SkuKey {
@@ -163,6 +172,8 @@ pub enum IdKind {
     EventOrderRefunded = 11,
     /// The event `ORDER_REINSTATED`.
     EventOrderReinstated = 12,
+    /// A credit ledger entry; its bits follow from its account and number.
+    CreditEntry = 13,
 }
 
 const KIND_BYTE: usize = 6;
@@ -373,6 +384,11 @@ impl fmt::Debug for ChargeId {
         write!(out, "ChargeId({})", &self.0)
     }
 }
+
+made_id!(
+    /// Public id of a credit ledger entry; see [`crate::credit::entry_id`].
+    EntryId
+);
 
 impl PaymentId {
     /// Whether the UUID can be a payment's at all.

@@ -14,6 +14,7 @@ pub mod audit;
 pub mod carrier;
 pub mod catalogue;
 pub mod changes;
+pub mod credit;
 pub mod decide;
 pub mod derive;
 pub mod due;

@@ -22,11 +22,14 @@ pub enum NoticeKind {
     GroupFailed,
     /// A group order was cancelled; nobody was charged.
     GroupCancelled,
+    /// A group order was settled, and some charges were declined.
+    GroupChargeDeclined,
 }
 
 impl NoticeKind {
     /// Every kind.
-    pub const ALL: [Self; 3] = [Self::WorkExhausted, Self::GroupFailed, Self::GroupCancelled];
+    pub const ALL: [Self; 4] =
+        [Self::WorkExhausted, Self::GroupFailed, Self::GroupCancelled, Self::GroupChargeDeclined];
 
     /// The kind's stable name, in rows and on the wire.
     #[must_use]
@@ -35,6 +38,7 @@ impl NoticeKind {
             Self::WorkExhausted => "work.exhausted",
             Self::GroupFailed => "group.failed",
             Self::GroupCancelled => "group.cancelled",
+            Self::GroupChargeDeclined => "group.charge_declined",
         }
     }
 }

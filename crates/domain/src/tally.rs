@@ -56,6 +56,18 @@ pub struct GroupTally {
     pub unscheduled: u64,
 }
 
+/// The credit ledger in sums (CL-01).
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct CreditTally {
+    /// Accounts.
+    pub accounts: u64,
+    /// Entries.
+    pub entries: u64,
+    /// Accounts whose balance or count is not what their entries make, or an entry of which says another balance than the
+    /// entries until then.
+    pub balance_contradictions: u64,
+}
+
 /// The whole store in sums.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tally {
@@ -75,6 +87,8 @@ pub struct Tally {
     pub money_contradictions: u64,
     /// Group orders.
     pub group_orders: GroupTally,
+    /// The credit ledger.
+    pub credit: CreditTally,
     /// Cases for people.
     pub cases: u64,
     /// Messages set aside.

@@ -98,6 +98,18 @@ pub struct Settings {
     pub lease: Millis,
     /// Lease of claims that wait for a payment provider: longer than a round of three calls that are all silent.
     pub provider_lease: Millis,
+    /// Lease of a group's settlement: longer than a round of calls that are all silent. Every round begins it anew, and after
+    /// a crash the group waits for its end.
+    pub settlement_lease: Millis,
+    /// Groups that one claim takes; they are settled side by side.
+    pub settlement_batch: u32,
+    /// Charges of one group that its provider is asked for at a time.
+    pub charge_round: usize,
+    /// Such rounds in one turn at a group; what is left then is another turn's, so that a large group holds up neither
+    /// others nor a drain.
+    pub charge_rounds: usize,
+    /// How a failed settlement is repeated, and when it is given up for a person (LQ-04).
+    pub settlement_retry: RetryPolicy,
     /// First wait after a failure.
     pub back_off_base: Millis,
     /// Longest wait after a failure.
@@ -118,6 +130,11 @@ impl Default for Settings {
             claim_batch: 64,
             lease: Millis(30_000),
             provider_lease: Millis(60_000),
+            settlement_lease: Millis(15_000),
+            settlement_batch: 4,
+            charge_round: 32,
+            charge_rounds: 8,
+            settlement_retry: RetryPolicy::default(),
             back_off_base: Millis(100),
             back_off_cap: Millis(30_000),
             attempts_limit: 16,

@@ -5,9 +5,10 @@
 
 use metrics::{counter, describe_counter, gauge, histogram};
 use onceward_domain::decide::pay::Heard;
+use onceward_domain::decide::settle::Ended;
 use onceward_domain::due::{Lane, LaneStatus};
 use onceward_domain::error::Error;
-use onceward_domain::id::PurchaseId;
+use onceward_domain::id::{GroupId, PurchaseId};
 use onceward_domain::notice::Notice;
 use onceward_domain::time::Timestamp;
 
@@ -129,6 +130,36 @@ pub fn outbox_sent(result: &'static str, count: u64) {
         }
         _ => tracing::debug!(target: "onceward", event = "outbox.claimed", count),
     }
+}
+
+/// A turn at settling a group order ended.
+pub fn group_turn(group: &GroupId, ended: Ended) {
+    let result = match ended {
+        Ended::Nothing => "nothing",
+        Ended::Cancelled => "cancelled",
+        Ended::Settled => "settled",
+        Ended::HandedBack => "handed_back",
+        Ended::Postponed => "postponed",
+        Ended::Failed => "failed",
+    };
+    counter!("onceward_group_turn_total", "result" => result).increment(1);
+    match ended {
+        Ended::Failed => {
+            tracing::error!(target: "onceward", event = "group.failed", group_id = %group, "waits for a person");
+        }
+        Ended::Postponed => tracing::warn!(target: "onceward", event = "group.postponed", group_id = %group),
+        Ended::Cancelled | Ended::Settled => {
+            tracing::info!(target: "onceward", event = "group.ended", group_id = %group, result);
+        }
+        Ended::Nothing | Ended::HandedBack => {
+            tracing::debug!(target: "onceward", event = "group.turn", group_id = %group, result);
+        }
+    }
+}
+
+/// A turn at settling a group order met an error.
+pub fn settlement_troubled(group: &GroupId, error: &Error) {
+    tracing::warn!(target: "onceward", event = "group.troubled", group_id = %group, error = ?error);
 }
 
 /// A compensation was answered by the gate.

@@ -43,6 +43,8 @@ pub struct Signals {
     pub refund: Notify,
     /// Notices wait to be sent.
     pub notify: Notify,
+    /// Group orders have new due-times.
+    pub settle: Notify,
     /// Reservations were decided; wakes everybody who waits for one.
     pub decided: Notify,
 }
@@ -51,9 +53,9 @@ impl Signals {
     /// Wakes every worker.
     pub fn wake_all(&self) {
         let gate = [&self.send, &self.consume, &self.relay, &self.project, &self.compensate, &self.expire];
-        let others =
-            [&self.announce, &self.callback, &self.cancel, &self.confirm, &self.refund, &self.notify];
-        for signal in gate.into_iter().chain(others) {
+        let money = [&self.announce, &self.callback, &self.cancel, &self.confirm, &self.refund];
+        let others = [&self.settle, &self.notify];
+        for signal in gate.into_iter().chain(money).chain(others) {
             signal.notify_one();
         }
     }
@@ -106,6 +108,7 @@ impl Role {
                 Worker::Confirmer,
                 Worker::Refunder,
                 Worker::Herald,
+                Worker::Settler,
             ],
             Self::Reconciler => &[Worker::Watch],
         }

@@ -10,11 +10,12 @@ use onceward::operations::{catalogue, queue};
 use onceward::wire;
 use onceward::workers::{Next, Worker};
 use onceward_domain::changes::{ChangeSet, Transition};
+use onceward_domain::credit::{Entry, Standing};
 use onceward_domain::due::{ClaimRequest, Claimed, Lane, LaneStatus, Waiting};
 use onceward_domain::error::{Class, Code, Error};
 use onceward_domain::facts::{Facts, Need};
 use onceward_domain::group::{GroupOrder, GroupTransition};
-use onceward_domain::id::{GroupId, PurchaseId, RequestId, UserId};
+use onceward_domain::id::{AccountId, GroupId, PurchaseId, RequestId, UserId};
 use onceward_domain::machine::group::Group as GroupStatus;
 use onceward_domain::machine::order::Order as OrderStatus;
 use onceward_domain::machine::reservation::Reservation;
@@ -134,6 +135,14 @@ impl Store for Lossy {
 
     fn group_transitions(&self, group: GroupId) -> Answer<'_, Vec<GroupTransition>> {
         self.inner.group_transitions(group)
+    }
+
+    fn list_entries(&self, account: AccountId, page: PageRequest) -> Answer<'_, Vec<Entry>> {
+        self.inner.list_entries(account, page)
+    }
+
+    fn standing(&self, account: AccountId, at: Timestamp) -> Answer<'_, Option<Standing>> {
+        self.inner.standing(account, at)
     }
 
     fn transitions(&self, purchase: PurchaseId) -> Answer<'_, Vec<Transition>> {

@@ -8,7 +8,7 @@ use axum::extract::{FromRequestParts, RawPathParams};
 use axum::http::Uri;
 use axum::http::request::Parts;
 use onceward_domain::error::Code;
-use onceward_domain::id::{ActivityId, SkuKey};
+use onceward_domain::id::{ActivityId, IdError, SkuKey};
 use onceward_domain::ports::store::PageRequest;
 use uuid::Uuid;
 
@@ -67,6 +67,18 @@ impl PathIds {
         let activity = faults.keep("/activity_id", ActivityId::new(self.get("activity_id")));
         let sku = faults.keep("/sku_id", SkuId::new(self.get("sku_id")));
         faults.finish(activity.zip(sku).map(|(activity, sku)| SkuKey { activity, sku }))
+    }
+
+    /// A caller-owned id of something that exists, or does not.
+    pub(crate) fn owned<T>(&self, name: &str, new: fn(&str) -> Result<T, IdError>) -> Result<T, Problem> {
+        new(self.get(name)).map_err(|_| Problem::code(Code::NotFound))
+    }
+
+    /// A caller-owned id of something that is to be.
+    pub(crate) fn owned_new<T>(&self, name: &str, new: fn(&str) -> Result<T, IdError>) -> Result<T, Problem> {
+        let mut faults = Faults::default();
+        let id = faults.keep(&format!("/{name}"), new(self.get(name)));
+        faults.finish(id)
     }
 
     /// The id of something that Onceward made.

@@ -78,6 +78,9 @@ pub(crate) fn kind_of(code: Code) -> Kind {
         Code::OrderNotPayable => (StatusCode::CONFLICT, "Order not payable"),
         Code::OrderNotRefundable => (StatusCode::CONFLICT, "Order not refundable"),
         Code::RefundExceedsPaid => (StatusCode::UNPROCESSABLE_ENTITY, "Refund exceeds paid"),
+        Code::GroupClosed => (StatusCode::CONFLICT, "Group closed"),
+        Code::GroupFull => (StatusCode::CONFLICT, "Group full"),
+        Code::GroupNotRetryable => (StatusCode::CONFLICT, "Group not retryable"),
         Code::UnknownProvider => (StatusCode::NOT_FOUND, "Unknown provider"),
         Code::BadSignature => (StatusCode::UNAUTHORIZED, "Bad signature"),
         Code::IdempotencyKeyReused => (StatusCode::UNPROCESSABLE_ENTITY, "Idempotency key reused"),
@@ -86,6 +89,7 @@ pub(crate) fn kind_of(code: Code) -> Kind {
         Code::Backlog => (StatusCode::SERVICE_UNAVAILABLE, "Backlog"),
         Code::Unavailable => (StatusCode::SERVICE_UNAVAILABLE, "Unavailable"),
         Code::OutcomeUnknown => (StatusCode::SERVICE_UNAVAILABLE, "Outcome unknown"),
+        Code::InsufficientCredit => (StatusCode::CONFLICT, "Not enough credit"),
         Code::ConstraintViolated => (StatusCode::INTERNAL_SERVER_ERROR, "Needs an operator"),
     };
     Kind { status, code: code.as_str(), title, detail: code.caller_text() }
@@ -98,6 +102,12 @@ pub(crate) struct FieldError {
     pub(crate) pointer: String,
     /// What is expected there.
     pub(crate) detail: String,
+}
+
+/// The member that names the state which stands in the way.
+fn state_member(code: Code) -> &'static str {
+    let is_of_group = matches!(code, Code::GroupClosed | Code::GroupNotRetryable);
+    if is_of_group { "group_status" } else { "order_status" }
 }
 
 /// A refusal on its way to the edge.
@@ -146,7 +156,7 @@ impl Problem {
     pub(crate) fn refusal(error: &Error) -> Self {
         let problem = Self::code(error.code());
         match error.state() {
-            Some(state) => problem.with_member("order_status", state.to_owned()),
+            Some(state) => problem.with_member(state_member(error.code()), state.to_owned()),
             None => problem,
         }
     }
@@ -189,6 +199,11 @@ impl Problem {
     /// Whether the connection ends with it.
     pub(crate) fn is_last(&self) -> bool {
         self.0.is_last
+    }
+
+    /// Whether it has this code of the domain.
+    pub(crate) fn is(&self, code: Code) -> bool {
+        self.0.code == code.as_str()
     }
 
     /// HTTP status.
@@ -296,6 +311,9 @@ pub(crate) struct ProblemBody {
     /// With `limit_reached`, where the limit is 1: the live reservation.
     #[schema(required = false, value_type = Id)]
     reservation_id: String,
+    /// With `group_closed` and `group_not_retryable`: the state that stands in the way.
+    #[schema(required = false)]
+    group_status: String,
     /// With `order_not_cancellable`, `order_not_payable` and `order_not_refundable`: the state that stands in the way.
     #[schema(required = false)]
     order_status: String,
@@ -320,6 +338,9 @@ mod tests {
             (Code::OrderNotPayable, 409),
             (Code::OrderNotRefundable, 409),
             (Code::RefundExceedsPaid, 422),
+            (Code::GroupClosed, 409),
+            (Code::GroupFull, 409),
+            (Code::GroupNotRetryable, 409),
             (Code::UnknownProvider, 404),
             (Code::BadSignature, 401),
             (Code::IdempotencyKeyReused, 422),

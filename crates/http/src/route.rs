@@ -36,6 +36,12 @@ const fn post(path: &'static str, scope: Scope) -> Route {
     Route { method: "POST", path, scope: Some(scope), query: &[] }
 }
 
+const fn delete(path: &'static str) -> Route {
+    Route { method: "DELETE", path, scope: Some(Scope::Write), query: &[] }
+}
+
+const GROUP: &str = "/v1/groups/{group_id}";
+const PARTICIPANT: &str = "/v1/groups/{group_id}/participants/{user_id}";
 const ACTIVITY: &str = "/v1/activities/{activity_id}";
 const SKU: &str = "/v1/activities/{activity_id}/skus/{sku_id}";
 
@@ -57,6 +63,13 @@ pub(crate) static ROUTES: &[Route] = &[
     put(SKU),
     get(SKU, Scope::Read, &[]),
     post("/v1/activities/{activity_id}/skus/{sku_id}/stock-adjustments", Scope::Write),
+    put(GROUP),
+    get(GROUP, Scope::Read, &[]),
+    put(PARTICIPANT),
+    delete(PARTICIPANT),
+    get("/v1/groups", Scope::Read, &["status", "limit", "after"]),
+    get("/v1/groups/{group_id}/timeline", Scope::Read, &[]),
+    post("/v1/groups/{group_id}/settle", Scope::Ops),
     get("/v1/ops/overview", Scope::Ops, &[]),
     get("/v1/ops/invariants", Scope::Ops, &[]),
     Route { method: "POST", path: "/v1/ops/statements", scope: Some(Scope::Ops), query: &["provider"] },

@@ -4,6 +4,7 @@
 //! access is a row of [`crate::route::ROUTES`]. Read next: [`reservation`], the hot path.
 
 mod activity;
+mod group;
 mod health;
 mod ops;
 mod order;
@@ -70,6 +71,11 @@ pub(crate) fn documented() -> OpenApiRouter<AppState> {
         .routes(routes!(payment::webhook))
         .routes(routes!(payment::anomalies))
         .routes(routes!(statement::read))
+        .routes(routes!(group::list))
+        .routes(routes!(group::view, group::put))
+        .routes(routes!(group::timeline))
+        .routes(routes!(group::join, group::leave))
+        .routes(routes!(group::settle))
         .routes(routes!(sandbox::succeed))
         .routes(routes!(sandbox::fail))
         .routes(routes!(sandbox::payment))

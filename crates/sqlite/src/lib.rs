@@ -16,6 +16,7 @@
 
 mod apply;
 mod clock;
+mod credit;
 mod due;
 mod failure;
 mod group;

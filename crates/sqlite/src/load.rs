@@ -14,6 +14,7 @@ use onceward_domain::purchase::Purchase;
 use onceward_domain::time::{Millis, Timestamp};
 use rusqlite::{Connection, Row};
 
+use crate::credit;
 use crate::failure::failed;
 use crate::refs::Refs;
 use crate::rows::{self, get, listed, purchase, purchase_id, state};
@@ -57,6 +58,7 @@ pub(crate) fn load(conn: &Connection, refs: &mut Refs, need: &Need, now: Timesta
     notice::load(conn, need, &mut facts)?;
     due::load(conn, refs, need, &mut facts)?;
     group::load(conn, need, &mut facts)?;
+    credit::load(conn, refs, need, &mut facts)?;
     Ok(facts)
 }
 

@@ -8,6 +8,7 @@ use std::ffi::OsString;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
+use onceward_domain::credit::EntryKind;
 use onceward_domain::error::Error;
 use onceward_domain::machine;
 use onceward_domain::purchase::InboxResult;
@@ -37,7 +38,15 @@ macro_rules! migrations {
 
 /// Every migration; the position, from 1, is the version it leads to.
 pub(crate) const MIGRATIONS: &[Migration] =
-    migrations!["0001_tables", "0002_views", "0003_money", "0004_queue", "0005_group", "0006_expiry",];
+    migrations![
+        "0001_tables",
+        "0002_views",
+        "0003_money",
+        "0004_queue",
+        "0005_group",
+        "0006_expiry",
+        "0007_credit",
+    ];
 
 /// Brings a file to the newest version, and says where the copy of the old one is, if there was an old one.
 pub(crate) fn migrate(
@@ -66,9 +75,10 @@ pub(crate) fn migrate(
 pub(crate) fn name_states(conn: &mut Connection) -> Result<(), Error> {
     let doing = failed("naming the states");
     let results = InboxResult::ALL.iter().map(|result| result.name()).collect();
+    let kinds = EntryKind::ALL.iter().map(|kind| kind.name()).collect();
     let machines = machine::all().into_iter().map(|view| (view.name, view.states));
     let transaction = conn.transaction_with_behavior(TransactionBehavior::Immediate).map_err(&doing)?;
-    for (name, states) in machines.chain([("inbox_result", results)]) {
+    for (name, states) in machines.chain([("inbox_result", results), ("credit_entry", kinds)]) {
         for (code, state) in (0_i64..).zip(states) {
             let mut statement = transaction.prepare_cached(queries::STATE_PUT).map_err(&doing)?;
             statement.execute((name, code, state)).map_err(&doing)?;

@@ -29,6 +29,16 @@ queries! {
     COMPENSATION_MOVE = "compensation/move";
     COMPENSATION_PEEK = "compensation/peek";
     COUNTER_ADVANCE = "counter/advance";
+    CREDIT_ACCOUNT_BY_ID = "credit_account/by_id";
+    CREDIT_ACCOUNT_INSERT = "credit_account/insert";
+    CREDIT_ACCOUNT_MOVE = "credit_account/move";
+    CREDIT_ACCOUNT_PEEK = "credit_account/peek";
+    CREDIT_ACCOUNT_SEQ_OF = "credit_account/seq_of";
+    CREDIT_ENTRY_AT_NUMBER = "credit_entry/at_number";
+    CREDIT_ENTRY_INSERT = "credit_entry/insert";
+    CREDIT_ENTRY_LAST_NUMBER = "credit_entry/last_number";
+    CREDIT_ENTRY_LIST = "credit_entry/list";
+    CREDIT_ENTRY_OF_REFERENCE = "credit_entry/of_reference";
     DUE_CLAIM_BY_ARRIVAL = "due/claim_by_arrival";
     DUE_CLAIM_BY_TIME = "due/claim_by_time";
     DUE_COMPLETE = "due/complete";
@@ -118,9 +128,11 @@ queries! {
     SKU_REF_OF = "sku/ref_of";
     STATE_PUT = "state/put";
     STOCK_ENTRY_INSERT = "stock_entry/insert";
+    TALLY_BALANCE_CONTRADICTIONS = "tally/balance_contradictions";
     TALLY_BUYERS_OVER_LIMIT = "tally/buyers_over_limit";
     TALLY_CANCELS_WITHOUT_RELEASE = "tally/cancels_without_release";
     TALLY_CASES = "tally/cases";
+    TALLY_CREDIT_COUNTS = "tally/credit_counts";
     TALLY_GROUP_CONTRADICTIONS = "tally/group_contradictions";
     TALLY_GROUP_COUNTS = "tally/group_counts";
     TALLY_GROUPS = "tally/groups";
@@ -222,6 +234,18 @@ mod tests {
             ),
             (PARTICIPANT_MOVE, "SEARCH participant USING PRIMARY KEY (group_ref=? AND user_id=?)"),
             (GROUP_TRANSITION_OF_GROUP, "SEARCH t USING INDEX group_transition_by_group (group_ref=?)"),
+            (CREDIT_ENTRY_AT_NUMBER, "SEARCH credit_entry USING PRIMARY KEY (account=? AND number=?)"),
+            (CREDIT_ENTRY_LAST_NUMBER, "SEARCH credit_entry USING PRIMARY KEY (account=?)"),
+            (
+                CREDIT_ENTRY_LIST,
+                "SEARCH e USING PRIMARY KEY (account=? AND number<?); SEARCH j USING INTEGER PRIMARY KEY (rowid=?) LEFT-JOIN",
+            ),
+            (
+                CREDIT_ENTRY_OF_REFERENCE,
+                "SEARCH a USING COVERING INDEX sqlite_autoindex_credit_account_1 (id=?); \
+                 SEARCH e USING INDEX credit_entry_once_per_reference (account=? AND reference=?)",
+            ),
+            (CREDIT_ACCOUNT_MOVE, "SEARCH credit_account USING INTEGER PRIMARY KEY (rowid=?)"),
             (TRANSITION_OF_PURCHASE, "SEARCH t USING INDEX transition_by_purchase (purchase=?)"),
         ] {
             assert_eq!(plan(&conn, sql), expected);

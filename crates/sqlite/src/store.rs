@@ -6,10 +6,11 @@ use std::path::Path;
 use std::sync::Arc;
 
 use onceward_domain::changes::Transition;
+use onceward_domain::credit::{Entry, Standing};
 use onceward_domain::due::{ClaimRequest, Claimed, Lane, LaneStatus, Waiting};
 use onceward_domain::facts::{Facts, Need};
 use onceward_domain::group::{GroupOrder, GroupTransition};
-use onceward_domain::id::{GroupId, PurchaseId};
+use onceward_domain::id::{AccountId, GroupId, PurchaseId};
 use onceward_domain::machine::group::Group as GroupStatus;
 use onceward_domain::notice::Notice;
 use onceward_domain::payment::Case;
@@ -21,7 +22,7 @@ use onceward_domain::time::Timestamp;
 
 use crate::failure::failed;
 use crate::open::SqliteStore;
-use crate::{group, list, load, money, notice, queries, remembered};
+use crate::{credit, group, list, load, money, notice, queries, remembered, tally};
 
 impl Store for SqliteStore {
     fn transact(&self, work: Work) -> Answer<'_, ()> {
@@ -86,6 +87,16 @@ impl Store for SqliteStore {
 
     fn group_transitions(&self, group: GroupId) -> Answer<'_, Vec<GroupTransition>> {
         Box::pin(self.readers.ask(move |reader| group::transitions(&reader.conn, &mut reader.refs, &group)))
+    }
+
+    fn list_entries(&self, account: AccountId, page: PageRequest) -> Answer<'_, Vec<Entry>> {
+        Box::pin(
+            self.readers.ask(move |reader| credit::entries(&reader.conn, &mut reader.refs, &account, page)),
+        )
+    }
+
+    fn standing(&self, account: AccountId, at: Timestamp) -> Answer<'_, Option<Standing>> {
+        Box::pin(self.readers.ask(move |reader| credit::standing(&reader.conn, &account, at)))
     }
 
     fn transitions(&self, purchase: PurchaseId) -> Answer<'_, Vec<Transition>> {

@@ -18,7 +18,7 @@ use onceward_domain::machine::payment::Payment as PaymentStatus;
 use onceward_domain::machine::refund::Refund as RefundStatus;
 use onceward_domain::machine::reservation::Reservation as ReservationStatus;
 use onceward_domain::purchase::InboxResult;
-use onceward_domain::tally::{Group, GroupTally, SkuTally, Tally};
+use onceward_domain::tally::{CreditTally, Group, GroupTally, SkuTally, Tally};
 use onceward_domain::time::Timestamp;
 use rusqlite::{Connection, Params, params};
 
@@ -56,6 +56,7 @@ pub(crate) fn tally(conn: &Connection, refs: &mut Refs, now: Timestamp, bytes: u
         cancels_without_release: cancels_without_release(conn, refs)?,
         money_contradictions: one(conn, queries::TALLY_MONEY_CONTRADICTIONS, money_states())?,
         group_orders: group_orders(conn, refs)?,
+        credit: credit(conn)?,
         cases: one(conn, queries::TALLY_CASES, [])?,
         quarantined: one(conn, queries::TALLY_QUARANTINED, [])?,
         bytes,
@@ -104,6 +105,14 @@ fn journal(conn: &Connection, refs: &mut Refs) -> Result<BTreeMap<SkuKey, i64>, 
 
 fn money_states() -> (u8, u8, u8) {
     (PaymentStatus::Succeeded.code(), RefundStatus::Succeeded.code(), RefundStatus::Failed.code())
+}
+
+fn credit(conn: &Connection) -> Result<CreditTally, Error> {
+    let counts =
+        first(conn, queries::TALLY_CREDIT_COUNTS, [], DOING, |row| Ok((count(row, 0)?, count(row, 1)?)))?;
+    let (accounts, entries) = counts.ok_or_else(|| defect("a sum has no row"))?;
+    let balance_contradictions = one(conn, queries::TALLY_BALANCE_CONTRADICTIONS, [])?;
+    Ok(CreditTally { accounts, entries, balance_contradictions })
 }
 
 fn all_skus(conn: &Connection) -> Result<Vec<(i64, Sku)>, Error> {

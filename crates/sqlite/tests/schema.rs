@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use onceward_domain::catalogue::LatePayment;
+use onceward_domain::credit::EntryKind;
 use onceward_domain::due::Lane;
 use onceward_domain::machine::{
     Machine, admission, compensation, group, group_charge, notice, order, payment, refund, reservation,
@@ -77,6 +78,7 @@ fn checks_allow_exactly_the_codes_of_the_machines() {
         ("group_order", "status", group::Group::STATES.len()),
         ("participant", "charge", group_charge::GroupCharge::STATES.len()),
         ("open_case", "kind", CaseKind::ALL.len()),
+        ("credit_entry", "kind", EntryKind::ALL.len()),
         ("activity", "late_payment", LatePayment::ALL.len()),
     ] {
         let from = schema.find(&format!("CREATE TABLE {table} (")).unwrap();
@@ -99,7 +101,8 @@ fn ot_10_the_index_of_what_may_expire_names_the_states_of_the_machine() {
 fn views_can_be_read_and_know_the_states_and_the_lane() {
     let conn = fresh("views");
     let views = ["inventory_reservation", "orders", "consumer_inbox", "inventory_ledger", "event_outbox"];
-    for view in views.into_iter().chain(["compensation_tasks", "payment_record", "group_charge"]) {
+    let later = ["compensation_tasks", "payment_record", "group_charge", "credit_ledger"];
+    for view in views.into_iter().chain(later) {
         let rows: i64 =
             conn.query_row(&format!("SELECT count(*) FROM {view}"), [], |row| row.get(0)).unwrap();
         assert_eq!(rows, 0, "{view}");

@@ -9,7 +9,7 @@ use onceward_testkit::sim::{Adapter, SimOptions, run};
 const SEEDS: u64 = 1_000;
 
 /// Cases that the seeds above must meet at least once, or they prove little.
-const CASES: [&str; 83] = [
+const CASES: [&str; 97] = [
     "adjustment_refused",
     "amount_mismatch",
     "bank_answer_lost",
@@ -22,6 +22,10 @@ const CASES: [&str; 83] = [
     "callback_heard",
     "cancel_came_too_late",
     "cancelled_by_user",
+    "charge_answer_lost",
+    "charge_declined",
+    "charge_not_taken",
+    "charge_taken",
     "claimed_again",
     "clock_back",
     "clock_forward",
@@ -43,6 +47,16 @@ const CASES: [&str; 83] = [
     "forced_after_decline",
     "forged_message",
     "frozen",
+    "group_cancelled",
+    "group_closed",
+    "group_failed",
+    "group_joined",
+    "group_joined_too_late",
+    "group_left",
+    "group_left_too_late",
+    "group_made",
+    "group_retried",
+    "group_settled",
     "guard_lost",
     "late_payment_for_a_person",
     "late_payment_refunded",

@@ -9,8 +9,10 @@ pub mod cancel;
 pub mod catalogue;
 pub mod compensate;
 pub mod create_order;
+pub mod credit;
 pub mod deadline;
 pub mod direct_order;
+pub mod group;
 pub mod notify;
 pub mod pay;
 pub mod project;
@@ -18,6 +20,7 @@ pub mod queue;
 pub mod refund;
 pub mod reserve;
 pub mod statement;
+pub mod settle;
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -25,7 +28,7 @@ use std::sync::Arc;
 use crate::changes::{BucketMove, ChangeSet, PurchaseMove, Step, StockMove, Transition};
 use crate::error::{Code, Error};
 use crate::facts::Facts;
-use crate::id::{PurchaseId, SkuKey, UserId};
+use crate::id::{AccountId, PurchaseId, SkuKey, UserId};
 use crate::machine::admission::CounterEffect;
 use crate::machine::order::StockEffect;
 use crate::machine::{Machine, Row};
@@ -41,6 +44,7 @@ pub(crate) struct Draft {
     stock: BTreeSet<SkuKey>,
     buckets: BTreeSet<SkuKey>,
     moved: HashMap<PurchaseId, usize>,
+    accounts: BTreeSet<AccountId>,
 }
 
 impl Draft {
@@ -121,7 +125,12 @@ impl Draft {
         });
     }
 
-    /// Closes the draft: one stock move per SKU, one bucket move per bucket, on the revisions that were loaded.
+    /// Marks a credit account whose row the caller has changed itself.
+    pub(crate) fn touch_account(&mut self, id: &AccountId) {
+        self.accounts.insert(id.clone());
+    }
+
+    /// Closes the draft: one move per SKU, per bucket and per credit account, however many commands met it, on the revisions that were loaded.
     pub(crate) fn finish(mut self, facts: &Facts) -> ChangeSet {
         for key in &self.stock {
             let sku = &facts.skus[key];
@@ -135,6 +144,7 @@ impl Draft {
         for key in &self.buckets {
             self.changes.buckets.push(BucketMove { bucket: facts.buckets[key].clone() });
         }
+        self.changes.accounts.extend(self.accounts.iter().map(|id| facts.accounts[id].clone()));
         self.changes
     }
 }

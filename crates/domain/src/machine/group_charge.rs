@@ -1,7 +1,8 @@
 //! A participant's charge in a group order.
 //!
-//! Invariant: `UNKNOWN` never becomes anything by waiting; only the word of who was charged ends it (GS-04, DR-02). What is
-//! final stays: under its id a declined charge is declined for good.
+//! Invariants: a charge is `UNKNOWN` in a durable row before its provider is called, so a crash in the middle is one more
+//! lost answer; `UNKNOWN` never becomes anything by waiting, only by the provider's word (GS-04, DR-02). What is final stays:
+//! under its id a declined charge is declined for good.
 
 use super::{Machine, rows, states};
 
@@ -16,7 +17,7 @@ states! {
         Charged "CHARGED",
         /// Refused for good.
         Declined "DECLINED",
-        /// The answer was lost.
+        /// The provider was, or is being, asked; its word has not been heard.
         Unknown "UNKNOWN",
     }
 }
@@ -30,8 +31,10 @@ pub enum GroupChargeEvent {
     Succeed,
     /// It was refused for good.
     Decline,
-    /// No answer came.
-    LoseAnswer,
+    /// A provider is about to be asked.
+    Ask,
+    /// The provider did not take the request.
+    Miss,
 }
 
 impl Machine for GroupCharge {
@@ -42,11 +45,12 @@ impl Machine for GroupCharge {
     const STATES: &'static [Self] = Self::LIST;
     const ROWS: &'static [super::Row<Self, GroupChargeEvent>] = rows! {
         "due": None - FallDue -> Pending, when "the group closed", effect (), message "";
-        "charged": Pending - Succeed -> Charged, when "the amount agrees", effect (), message "";
-        "charged_after_unknown": Unknown - Succeed -> Charged, when "the provider said so when asked", effect (), message "";
-        "declined": Pending - Decline -> Declined, when "refused for good", effect (), message "";
-        "declined_after_unknown": Unknown - Decline -> Declined, when "the provider said so when asked", effect (), message "";
-        "answer_lost": Pending - LoseAnswer -> Unknown, when "the provider did not answer in time", effect (), message "";
+        "asked": Pending - Ask -> Unknown, when "its request is about to be sent", effect (), message "";
+        "not_taken": Unknown - Miss -> Pending, when "the provider did not take the first request", effect (), message "";
+        "charged": Pending - Succeed -> Charged, when "the wallet held enough", effect (), message "";
+        "declined": Pending - Decline -> Declined, when "the wallet did not hold enough", effect (), message "";
+        "charged_by_provider": Unknown - Succeed -> Charged, when "its word agrees with the amount", effect (), message "";
+        "declined_by_provider": Unknown - Decline -> Declined, when "it refused for good", effect (), message "";
     };
 
     fn name(self) -> &'static str {

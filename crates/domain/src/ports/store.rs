@@ -9,11 +9,12 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::changes::{ChangeSet, Transition};
+use crate::credit::{Entry, Standing};
 use crate::due::{ClaimRequest, Claimed, Lane, LaneStatus, Waiting};
 use crate::error::Error;
 use crate::facts::{Facts, Need};
 use crate::group::{GroupOrder, GroupTransition};
-use crate::id::{ActivityId, GroupId, PurchaseId, UserId};
+use crate::id::{AccountId, ActivityId, GroupId, PurchaseId, UserId};
 use crate::machine::group::Group as GroupStatus;
 use crate::machine::order::Order as OrderStatus;
 use crate::notice::Notice;
@@ -115,6 +116,12 @@ pub trait Store: Send + Sync {
 
     /// What happened to a group order after it was made, oldest first.
     fn group_transitions(&self, group: GroupId) -> Answer<'_, Vec<GroupTransition>>;
+    /// The entries of a credit account, newest first; the handle of an entry is its number.
+    fn list_entries(&self, account: AccountId, page: PageRequest) -> Answer<'_, Vec<Entry>>;
+
+    /// How a credit account stood at a moment, which may lie before its first entry; none where nobody has heard of it.
+    /// Cost: grows with the logarithm of the entries (CL-08).
+    fn standing(&self, account: AccountId, at: Timestamp) -> Answer<'_, Option<Standing>>;
 
     /// What happened to a purchase after it was created, oldest first.
     fn transitions(&self, purchase: PurchaseId) -> Answer<'_, Vec<Transition>>;

@@ -4,6 +4,7 @@
 //! with the same ids. Deliberately absent: DTOs and statuses (in `http` and `cli`).
 
 pub mod catalogue;
+pub mod group;
 pub mod once;
 pub mod operate;
 pub mod order;

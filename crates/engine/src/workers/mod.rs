@@ -15,6 +15,7 @@ pub mod refunder;
 pub mod relay;
 pub mod sender;
 pub mod sweep;
+pub mod settler;
 pub mod teller;
 pub mod watch;
 
@@ -71,13 +72,15 @@ pub enum Worker {
     Refunder,
     /// Sends notices (LQ-05).
     Herald,
+    /// Settles group orders (GS-01).
+    Settler,
     /// Keeps gauges and watches invariants.
     Watch,
 }
 
 impl Worker {
     /// Every worker.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 16] = [
         Self::Sender,
         Self::Consumer,
         Self::Relay,
@@ -92,6 +95,7 @@ impl Worker {
         Self::Confirmer,
         Self::Refunder,
         Self::Herald,
+        Self::Settler,
         Self::Watch,
     ];
 
@@ -113,6 +117,7 @@ impl Worker {
             Self::Confirmer => "confirmer",
             Self::Refunder => "refunder",
             Self::Herald => "herald",
+            Self::Settler => "settler",
             Self::Watch => "watch",
         }
     }
@@ -137,6 +142,7 @@ impl Worker {
             Self::Confirmer => asker::step(engine, Round::Confirmation).await,
             Self::Refunder => refunder::step(engine).await,
             Self::Herald => herald::step(engine).await,
+            Self::Settler => settler::step(engine).await,
             Self::Watch => watch::step(engine).await,
         }
     }
@@ -155,6 +161,7 @@ impl Worker {
             Self::Confirmer => Some(&signals.confirm),
             Self::Refunder => Some(&signals.refund),
             Self::Herald => Some(&signals.notify),
+            Self::Settler => Some(&signals.settle),
             Self::Deadline | Self::Sweep | Self::Watch => None,
         }
     }

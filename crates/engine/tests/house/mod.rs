@@ -1,7 +1,9 @@
 //! A house to test in: the real engine over the model store, with a clock that is moved by hand.
 #![allow(clippy::unwrap_used, dead_code, reason = "each test binary uses its part of the house")]
 
+pub(crate) mod circle;
 pub(crate) mod shop;
+pub(crate) mod slow;
 
 use std::sync::Arc;
 

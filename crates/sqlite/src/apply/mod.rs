@@ -5,6 +5,7 @@
 //! engine has turned them into an outbox entry in `due`. Read next: `purchases`, then `history`.
 
 mod catalogue;
+mod credit;
 mod group;
 mod history;
 mod money;
@@ -50,6 +51,7 @@ pub(crate) fn apply(
 
     money::write(conn, changes, &mut handles)?;
     group::write(conn, refs, changes)?;
+    credit::write(conn, refs, changes)?;
 
     history::add_compensations(conn, &changes.new_compensations, &mut handles)?;
     history::move_compensations(conn, &changes.compensations, &mut handles)?;

@@ -56,6 +56,7 @@ impl Rows {
         self.move_purchases(std::mem::take(&mut changes.purchases), defect)?;
         self.apply_money(&mut changes, defect)?;
         self.apply_groups(&mut changes, defect)?;
+        self.apply_credit(&mut changes, defect)?;
         for task in changes.new_compensations {
             self.add_compensation(task)?;
         }

@@ -11,11 +11,12 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use onceward_domain::changes::Transition;
+use onceward_domain::credit::{Entry, Standing};
 use onceward_domain::due::{ClaimRequest, Claimed, Lane, LaneStatus, Waiting};
 use onceward_domain::error::Error;
 use onceward_domain::facts::{Facts, Need};
 use onceward_domain::group::{GroupOrder, GroupTransition};
-use onceward_domain::id::{GroupId, PurchaseId};
+use onceward_domain::id::{AccountId, GroupId, PurchaseId};
 use onceward_domain::machine::group::Group as GroupStatus;
 use onceward_domain::notice::Notice;
 use onceward_domain::payment::Case;
@@ -31,6 +32,7 @@ use rows::Rows;
 pub(crate) mod rows;
 
 mod apply;
+mod credit;
 mod due;
 mod groups;
 mod money;
@@ -157,6 +159,14 @@ impl Store for ModelStore {
 
     fn group_transitions(&self, group: GroupId) -> Answer<'_, Vec<GroupTransition>> {
         Box::pin(async move { Ok(self.rows().group_history(&group)) })
+    }
+
+    fn list_entries(&self, account: AccountId, page: PageRequest) -> Answer<'_, Vec<Entry>> {
+        Box::pin(async move { Ok(self.rows().list_entries(&account, page)) })
+    }
+
+    fn standing(&self, account: AccountId, at: Timestamp) -> Answer<'_, Option<Standing>> {
+        Box::pin(async move { Ok(self.rows().standing(&account, at)) })
     }
 
     fn transitions(&self, purchase: PurchaseId) -> Answer<'_, Vec<Transition>> {

@@ -77,6 +77,7 @@ impl Rows {
             cancels_without_release: count(&|row| !self.is_released_once(row)),
             money_contradictions: count(&|row| self.contradicts_money(row)),
             group_orders: self.tally_groups(),
+            credit: self.tally_credit(),
             cases: u64::try_from(self.cases.len()).expect("memory is smaller"),
             quarantined: u64::try_from(self.quarantined.len()).expect("memory is smaller"),
             bytes: 0,

@@ -6,10 +6,13 @@ use std::sync::Arc;
 
 use onceward_domain::catalogue::{Activity, Bucket, Sku};
 use onceward_domain::changes::{Answered, CompensationTask, Quarantined, StockEntry, Transition};
+use onceward_domain::credit::{Account, Entry};
 use onceward_domain::due::{DueEntry, Lane, Member, Token};
 use onceward_domain::facts::{Facts, Need};
 use onceward_domain::group::{GroupOrder, GroupTransition, Participant};
-use onceward_domain::id::{ActivityId, GroupId, NoticeId, PaymentId, PurchaseId, RefundId, SkuKey, UserId};
+use onceward_domain::id::{
+    AccountId, ActivityId, GroupId, NoticeId, PaymentId, PurchaseId, RefundId, SkuKey, UserId,
+};
 use onceward_domain::notice::Notice;
 use onceward_domain::payment::{Callback, Case, Payment, Refund};
 use onceward_domain::purchase::Purchase;
@@ -98,6 +101,10 @@ pub(crate) struct Rows {
     pub(crate) group_handles: Table<i64, GroupId>,
     pub(crate) participants: Table<(GroupId, UserId), Participant>,
     pub(crate) group_transitions: Table<(GroupId, i64), GroupTransition>,
+    pub(crate) accounts: Table<AccountId, Account>,
+    pub(crate) credit_entries: Table<(AccountId, i64), Entry>,
+    /// Charges that belong to no job, by account and reference.
+    pub(crate) charges: Table<(AccountId, Arc<str>), i64>,
     pub(crate) due: Table<(Lane, Member), DueRow>,
     pub(crate) by_due: Table<(Lane, Timestamp, i64), Member>,
     pub(crate) by_arrival: Table<(Lane, i64), Member>,
@@ -209,6 +216,18 @@ macro_rules! every_table {
             $what;
         }
         {
+            let $table = &mut $rows.accounts;
+            $what;
+        }
+        {
+            let $table = &mut $rows.credit_entries;
+            $what;
+        }
+        {
+            let $table = &mut $rows.charges;
+            $what;
+        }
+        {
             let $table = &mut $rows.due;
             $what;
         }
@@ -294,6 +313,7 @@ impl Rows {
             facts.due.extend(self.due.get(key).map(|row| (key.clone(), row.entry())));
         }
         self.load_groups(need, &mut facts);
+        self.load_credit(need, &mut facts);
         facts
     }
 

@@ -22,6 +22,7 @@ use onceward_domain::machine::reservation::Reservation as Status;
 use onceward_domain::purchase::{InboxResult, Order, Purchase, Reason, Route};
 use onceward_domain::time::Timestamp;
 
+use super::group_audit::Clerk;
 use super::money::Treasurer;
 use super::queues::QueueAuditor;
 use super::world::World;
@@ -39,6 +40,7 @@ pub(crate) struct Auditor {
     is_weary: bool,
     treasurer: Treasurer,
     queues: QueueAuditor,
+    clerk: Clerk,
 }
 
 /// Units of one SKU, added up from the purchases.
@@ -83,6 +85,7 @@ impl Auditor {
         }
         self.treasurer.look(world, &rows);
         self.queues.look(world, &rows);
+        self.clerk.look(world, &rows);
         if rows.purchases.len() != self.seen.len() {
             world.violated("a purchase vanished".to_owned());
         }
@@ -138,6 +141,7 @@ impl Auditor {
     /// Looks at the rows after everything has settled.
     pub(crate) fn look_at_the_end(&self, world: &World) {
         self.treasurer.look_at_the_end(world);
+        self.clerk.look_at_the_end(world);
         let rows = world.store.rows();
         self.queues.look_at_the_end(world, &rows);
         if rows.quarantined.len() > 0 {

@@ -7,11 +7,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use onceward::workers::sweep;
 use onceward_domain::changes::Transition;
+use onceward_domain::credit::{Entry, Standing};
 use onceward_domain::due::{ClaimRequest, Claimed, DueChange, Held, Lane, LaneStatus, Waiting};
 use onceward_domain::error::{Code, Error};
 use onceward_domain::facts::{Facts, Need};
 use onceward_domain::group::{GroupOrder, GroupTransition};
-use onceward_domain::id::{GroupId, PurchaseId};
+use onceward_domain::id::{AccountId, GroupId, PurchaseId};
 use onceward_domain::machine::group::Group as GroupStatus;
 use onceward_domain::notice::Notice;
 use onceward_domain::payment::Case;
@@ -242,6 +243,14 @@ impl Store for FaultyStore {
 
     fn group_transitions(&self, group: GroupId) -> Answer<'_, Vec<GroupTransition>> {
         Box::pin(self.call("group_transitions", true, self.world.store.group_transitions(group)))
+    }
+
+    fn list_entries(&self, account: AccountId, page: PageRequest) -> Answer<'_, Vec<Entry>> {
+        Box::pin(self.call("list_entries", true, self.world.store.list_entries(account, page)))
+    }
+
+    fn standing(&self, account: AccountId, at: Timestamp) -> Answer<'_, Option<Standing>> {
+        Box::pin(self.call("standing", true, self.world.store.standing(account, at)))
     }
 
     fn transitions(&self, purchase: PurchaseId) -> Answer<'_, Vec<Transition>> {

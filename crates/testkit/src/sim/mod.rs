@@ -8,7 +8,8 @@
 //!
 //! **Deliberately absent.** Mocks of rules: decisions, operations and workers are the shipped ones.
 //!
-//! **Read next.** [`run`], then `executor.rs` for how a step is chosen and `audit.rs` and `money.rs` for what must hold.
+//! **Read next.** [`run`], then `executor.rs` for how a step is chosen and `audit.rs`, `money.rs` and `group_audit.rs` for what must
+//! hold.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -38,6 +39,8 @@ mod faulty_ports;
 mod faulty_provider;
 mod faulty_store;
 mod faulty_trigger;
+mod group_audit;
+mod group_people;
 mod money;
 mod net;
 mod node;

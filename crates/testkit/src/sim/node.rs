@@ -16,6 +16,7 @@ use onceward_domain::derive::KeyRing;
 use onceward_domain::ports::admission::Admission;
 use onceward_domain::ports::deadline::DeadlineTrigger;
 use onceward_domain::ports::store::Store;
+use onceward_domain::retry::RetryPolicy;
 use onceward_domain::time::{Millis, back_off};
 
 use super::faulty_notifier::FaultyNotifier;
@@ -29,7 +30,7 @@ use super::world::World;
 use crate::ids::CountingIds;
 
 /// The workers that change something, but for the sender. The watch only reads, and is left out for speed.
-const WORKERS: [Worker; 12] = [
+const WORKERS: [Worker; 14] = [
     Worker::Consumer,
     Worker::Relay,
     Worker::Projector,
@@ -43,6 +44,7 @@ const WORKERS: [Worker; 12] = [
     Worker::Confirmer,
     Worker::Refunder,
     Worker::Herald,
+    Worker::Settler,
 ];
 
 /// Shortest sleep, as in the runtime. A worker that spins through it, because something is due that it cannot claim,
@@ -82,6 +84,13 @@ pub(crate) fn engine(world: &Arc<World>, node: usize, incarnation: u32, scenario
     let settings = Settings {
         claim_batch: scenario.claim_batch,
         order_batch: scenario.order_batch,
+        settlement_batch: scenario.claim_batch,
+        settlement_retry: RetryPolicy {
+            attempts: Some(scenario.settlement_attempts),
+            ..RetryPolicy::default()
+        },
+        charge_round: scenario.charge_rounds.0,
+        charge_rounds: scenario.charge_rounds.1,
         attempts_limit: scenario.attempts_limit,
         poll: scenario.poll,
         ..Settings::default()

@@ -15,6 +15,7 @@ use onceward_domain::machine::reservation::Reservation as Status;
 use onceward_domain::ports::admission::{Reserve, ReserveAnswer};
 use onceward_domain::time::Millis;
 
+use super::group_people;
 use super::money;
 use super::net::Net;
 use super::payer;
@@ -42,6 +43,7 @@ pub(crate) async fn live(net: Net, at: Millis, wish: Wish) {
         Wish::Crowd { skus, first_user, buyers } => crowd(&net, skus, first_user, buyers).await,
         Wish::Direct { skus, user, request, then } => direct(&net, skus, user, request, then).await,
         Wish::Adjust { sku, delta, key } => adjust(&net, sku, delta, key).await,
+        Wish::Gather(circle) => group_people::gather(net, circle).await,
     }
 }
 

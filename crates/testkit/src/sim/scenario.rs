@@ -33,6 +33,19 @@ pub(crate) enum Wish {
     Direct { skus: Vec<usize>, user: u64, request: u64, then: Then },
     /// A person adjusts stock.
     Adjust { sku: usize, delta: i64, key: u64 },
+    /// People order together.
+    Gather(Circle),
+}
+
+/// A group order and those who may come.
+#[derive(Debug, Clone)]
+pub(crate) struct Circle {
+    pub(crate) number: u64,
+    pub(crate) via_wallet: bool,
+    pub(crate) members: u64,
+    pub(crate) min_participants: u32,
+    /// How long it is open.
+    pub(crate) open_for: Millis,
 }
 
 /// What tells nodes of due orders.
@@ -69,6 +82,10 @@ pub(crate) struct Scenario {
     pub(crate) poll: Millis,
     pub(crate) claim_batch: u32,
     pub(crate) order_batch: usize,
+    /// Charges of one round, and rounds of one turn at a group.
+    pub(crate) charge_rounds: (usize, usize),
+    /// Attempts at settling a group before a person is asked.
+    pub(crate) settlement_attempts: u32,
     /// Tries before a person is asked. Usually so many that nobody is: faults come thick here.
     pub(crate) attempts_limit: u32,
     /// Each wish with the time at which it is made.
@@ -97,7 +114,9 @@ impl Scenario {
             let at = Millis(rng.between(0, 20_000));
             (at, if plain { plain_wish(rng, number, skus) } else { wish(rng, number, skus) })
         });
-        let wishes = wishes.collect();
+        let mut wishes: Vec<(Millis, Wish)> = wishes.collect();
+        let circles = if rng.chance(350) { rng.below(2) + 1 } else { 0 };
+        wishes.extend((0..circles).map(|number| circle(rng, number)));
         let nodes = rng.index(3) + 1;
         Self {
             nodes,
@@ -109,6 +128,8 @@ impl Scenario {
             poll: Millis(20_000),
             claim_batch: u32::try_from(rng.between(1, 6)).expect("small"),
             order_batch: rng.index(6) + 1,
+            charge_rounds: (rng.index(3) + 1, rng.index(2) + 1),
+            settlement_attempts: u32::try_from(rng.between(1, 6)).expect("small"),
             attempts_limit: if weary {
                 u32::try_from(rng.between(1, 4)).expect("small")
             } else {
@@ -148,6 +169,8 @@ impl Scenario {
             poll: Millis(10 * MINUTE),
             claim_batch: 4,
             order_batch: 4,
+            charge_rounds: (2, 2),
+            settlement_attempts: 6,
             attempts_limit: NEVER_WEARY,
             wishes: vec![(Millis(0), buy)],
             rates: Rates::default(),
@@ -174,7 +197,8 @@ impl Scenario {
     pub(crate) fn is_plain(&self) -> bool {
         let plain = |wish: &Wish| match wish {
             Wish::Buy { quantity, then, .. } => *quantity == 1 && *then == Then::Leave,
-            Wish::Crowd { .. } => true,
+            // Those who order together take nothing of what is on sale.
+            Wish::Crowd { .. } | Wish::Gather(_) => true,
             Wish::Direct { .. } | Wish::Adjust { .. } => false,
         };
         let unhurried = self.stalls.iter().all(|stall| stall.payment_window.0 == MONTH);
@@ -203,6 +227,18 @@ fn some_of(rng: &mut Rng, skus: usize) -> Vec<usize> {
     rng.shuffle(&mut some);
     some.truncate(rng.index(skus) + 1);
     some
+}
+
+fn circle(rng: &mut Rng, number: u64) -> (Millis, Wish) {
+    let members = rng.below(7);
+    let circle = Circle {
+        number,
+        via_wallet: rng.chance(400),
+        members,
+        min_participants: u32::try_from(rng.below(3) + 1).expect("small"),
+        open_for: Millis(rng.between(5_000, 60_000)),
+    };
+    (Millis(rng.between(0, 20_000)), Wish::Gather(circle))
 }
 
 /// A wish whose end can be foretold.

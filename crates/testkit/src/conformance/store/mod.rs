@@ -17,6 +17,7 @@ use crate::clock::ManualClock;
 use ground::{Ground, START};
 
 mod claims;
+mod credit;
 mod facts;
 pub(super) mod ground;
 mod groups;
@@ -71,6 +72,7 @@ pub fn cases() -> Vec<Case> {
         moves::CASES,
         notices::CASES,
         lanes::CASES,
+        credit::CASES,
         lists::CASES,
         sums::CASES,
         threads::CASES,

@@ -28,7 +28,7 @@ pub(super) const CASES: &[Case] = &[
 ];
 
 /// Runs `work` on every thread, starting at one moment, and collects the answers.
-fn at_once<T: Send + 'static>(work: impl Fn(u64) -> T + Send + Sync + 'static) -> Vec<T> {
+pub(super) fn at_once<T: Send + 'static>(work: impl Fn(u64) -> T + Send + Sync + 'static) -> Vec<T> {
     let (gate, work) = (Arc::new(Barrier::new(64)), Arc::new(work));
     let start = |number| {
         let (gate, work) = (Arc::clone(&gate), Arc::clone(&work));
