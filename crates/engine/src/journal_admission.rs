@@ -218,7 +218,7 @@ impl JournalAdmission {
                     DueChange::Retry { held: claim.held, due_at, body, charge: Charge::Refund }
                 }
             };
-            endings.push(Arc::new(move |_now| vec![end.clone()]));
+            endings.push(Ending::at(move |_now| end.clone()));
         }
         settle(&*self.store, "admission.settle_overdue", endings).await
     }

@@ -59,14 +59,14 @@ fn ending(end: SignalEnd) -> Ending {
     match end {
         SignalEnd::Ack(receipt) => {
             let held = held(receipt);
-            Arc::new(move |_| vec![DueChange::Complete(held.clone())])
+            Ending::at(move |_| DueChange::Complete(held.clone()))
         }
         SignalEnd::Again { receipt, orders, wait } => {
             let (held, body) = (held(receipt), pack_ids(&orders));
-            Arc::new(move |now| {
+            Ending::at(move |now| {
                 let (held, body) = (held.clone(), Some(body.clone()));
                 // Being early is nobody's failure, so it costs no attempt.
-                vec![DueChange::Retry { held, due_at: now.plus(wait), body, charge: Charge::Refund }]
+                DueChange::Retry { held, due_at: now.plus(wait), body, charge: Charge::Refund }
             })
         }
     }
