@@ -321,6 +321,7 @@ mod tests {
             (Code::OrderNotPayable, 409),
             (Code::OrderNotRefundable, 409),
             (Code::RefundExceedsPaid, 422),
+            (Code::InsufficientCredit, 409),
             (Code::UnknownProvider, 404),
             (Code::BadSignature, 401),
             (Code::IdempotencyKeyReused, 422),
