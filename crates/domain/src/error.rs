@@ -68,6 +68,7 @@ codes! {
     OrderNotRefundable "order_not_refundable" Rejected "Nothing of the order can be refunded in its present state.";
     RefundExceedsPaid "refund_exceeds_paid" Rejected "The refund is more than what is left of the payment.";
     InsufficientCredit "insufficient_credit" Rejected "The account does not hold enough credit.";
+    LeaseLost "lease_lost" Rejected "The token is not the present one: somebody else has claimed the work since.";
     UnknownProvider "unknown_provider" Rejected "There is no such payment provider.";
     BadSignature "bad_signature" Rejected "The callback's signature does not hold.";
     IdempotencyKeyReused "idempotency_key_reused" Rejected "This idempotency key was used with another body.";

@@ -86,6 +86,7 @@ pub(crate) fn kind_of(code: Code) -> Kind {
         Code::Backlog => (StatusCode::SERVICE_UNAVAILABLE, "Backlog"),
         Code::Unavailable => (StatusCode::SERVICE_UNAVAILABLE, "Unavailable"),
         Code::OutcomeUnknown => (StatusCode::SERVICE_UNAVAILABLE, "Outcome unknown"),
+        Code::LeaseLost => (StatusCode::CONFLICT, "Lease lost"),
         Code::InsufficientCredit => (StatusCode::CONFLICT, "Not enough credit"),
         Code::ConstraintViolated => (StatusCode::INTERNAL_SERVER_ERROR, "Needs an operator"),
     };
@@ -322,6 +323,7 @@ mod tests {
             (Code::OrderNotRefundable, 409),
             (Code::RefundExceedsPaid, 422),
             (Code::InsufficientCredit, 409),
+            (Code::LeaseLost, 409),
             (Code::UnknownProvider, 404),
             (Code::BadSignature, 401),
             (Code::IdempotencyKeyReused, 422),
