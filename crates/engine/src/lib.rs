@@ -13,7 +13,9 @@
 
 pub mod engine;
 pub mod execute;
+mod front;
 pub mod gate;
+pub mod ledger;
 pub mod observe;
 pub mod operations;
 pub mod runtime;

@@ -4,6 +4,8 @@
 //! with the same ids. Deliberately absent: DTOs and statuses (in `http` and `cli`).
 
 pub mod catalogue;
+pub mod credit;
+pub mod job;
 pub mod once;
 pub mod operate;
 pub mod order;
