@@ -4,6 +4,8 @@
 //! is written once, here. Read next: [`crate::values`] for the leaves, [`crate::check`] for the limits.
 
 pub(crate) mod activity;
+pub(crate) mod credit;
+pub(crate) mod job;
 pub(crate) mod money;
 pub(crate) mod ops;
 pub(crate) mod order;

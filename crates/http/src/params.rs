@@ -8,7 +8,7 @@ use axum::extract::{FromRequestParts, RawPathParams};
 use axum::http::Uri;
 use axum::http::request::Parts;
 use onceward_domain::error::Code;
-use onceward_domain::id::{ActivityId, SkuKey};
+use onceward_domain::id::{AccountId, ActivityId, SkuKey};
 use onceward_domain::ports::store::PageRequest;
 use uuid::Uuid;
 
@@ -67,6 +67,13 @@ impl PathIds {
         let activity = faults.keep("/activity_id", ActivityId::new(self.get("activity_id")));
         let sku = faults.keep("/sku_id", SkuId::new(self.get("sku_id")));
         faults.finish(activity.zip(sku).map(|(activity, sku)| SkuKey { activity, sku }))
+    }
+
+    /// A credit account that is to be, or is.
+    pub(crate) fn new_account(&self) -> Result<AccountId, Problem> {
+        let mut faults = Faults::default();
+        let id = faults.keep("/account_id", AccountId::new(self.get("account_id")));
+        faults.finish(id)
     }
 
     /// The id of something that Onceward made.
