@@ -33,7 +33,7 @@ const SKU_RULES: [Rule; 6] = [
 #[must_use]
 pub fn judge(tally: &Tally) -> Vec<Check> {
     let mut checks: Vec<Check> = SKU_RULES.iter().map(|rule| over_skus(tally, rule)).collect();
-    let counts: [(&'static str, u64, &str); 8] = [
+    let counts: [(&'static str, u64, &str); 10] = [
         ("rejections_have_tasks", tally.rejections_without_task, "rejections without a compensation task"),
         ("tasks_have_rejections", tally.tasks_without_rejection, "compensation tasks without a rejection"),
         ("inbox_matches_orders", tally.inbox_contradictions, "inbox entries that contradict their purchase"),
@@ -53,6 +53,12 @@ pub fn judge(tally: &Tally) -> Vec<Check> {
             tally.credit.balance_contradictions,
             "credit accounts whose balance is not the sum of their entries",
         ),
+        (
+            "jobs_are_paid_once",
+            tally.credit.job_contradictions,
+            "jobs whose entries do not add up to their cost, or to 0 without delivery",
+        ),
+        ("jobs_wait_somewhere", tally.credit.jobs_nowhere, "waiting or given up jobs in no lane"),
         (
             "cancels_release_once",
             tally.cancels_without_release,

@@ -12,6 +12,7 @@ use crate::due::DueChange;
 use crate::event::Event;
 use crate::group::{GroupOrder, GroupTransition, Participant};
 use crate::id::{AdjustmentId, CompensationId, PurchaseId, SkuKey};
+use crate::job::Job;
 use crate::machine::admission::Admission;
 use crate::machine::compensation::Compensation;
 use crate::machine::reservation::Reservation as ReservationStatus;
@@ -259,6 +260,10 @@ pub struct ChangeSet {
     pub group_transitions: Vec<GroupTransition>,
     /// New credit accounts, empty.
     pub new_accounts: Vec<Account>,
+    /// New jobs.
+    pub new_jobs: Vec<Job>,
+    /// Changed jobs, each at most once; `revision` is the one that was loaded.
+    pub jobs: Vec<Job>,
     /// Credit ledger entries; those of one account in the order of their numbers.
     pub entries: Vec<Entry>,
     /// Changed accounts, each at most once, also new ones that got entries; `revision` is the one that was loaded.

@@ -42,6 +42,8 @@ impl Lane {
     pub const COMPENSATION: &'static str = "compensation";
     /// Notices that wait to be sent (LQ-05).
     pub const NOTICE: &'static str = "notice";
+    /// Jobs that failed and wait for their next run (CL-06).
+    pub const JOB_RETRY: &'static str = "job_retry";
     /// Prefix of the lanes in which a store-backed bus keeps its messages.
     pub const BUS_PREFIX: &'static str = "bus/";
     /// Prefix of the lanes that hold dead letters.

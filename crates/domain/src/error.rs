@@ -71,6 +71,7 @@ codes! {
     GroupClosed "group_closed" Rejected "The group order takes no changes any more.";
     GroupFull "group_full" Rejected "The group order has as many participants as it can have.";
     GroupNotRetryable "group_not_retryable" Rejected "Only a group order that has failed can be settled by hand.";
+    LeaseLost "lease_lost" Rejected "The token is not the present one: somebody else has claimed the work since.";
     UnknownProvider "unknown_provider" Rejected "There is no such payment provider.";
     BadSignature "bad_signature" Rejected "The callback's signature does not hold.";
     IdempotencyKeyReused "idempotency_key_reused" Rejected "This idempotency key was used with another body.";

@@ -13,7 +13,10 @@ use crate::changes::{Answered, CompensationTask};
 use crate::credit::{Account, Entry};
 use crate::due::{DueEntry, Lane, Member};
 use crate::group::{GroupOrder, Participant};
-use crate::id::{AccountId, ActivityId, GroupId, NoticeId, PaymentId, PurchaseId, RefundId, SkuKey, UserId};
+use crate::id::{
+    AccountId, ActivityId, GroupId, JobId, NoticeId, PaymentId, PurchaseId, RefundId, SkuKey, UserId,
+};
+use crate::job::Job;
 use crate::notice::Notice;
 use crate::payment::{Callback, Payment, Refund};
 use crate::purchase::Purchase;
@@ -59,6 +62,8 @@ pub struct Need {
     pub accounts: Vec<AccountId>,
     /// Charges of an account that belong to no job, by their reference; each comes with its account.
     pub charges: Vec<(AccountId, Arc<str>)>,
+    /// Jobs by id; each comes with its account.
+    pub jobs: Vec<JobId>,
 }
 
 /// The rows that are there.
@@ -98,6 +103,8 @@ pub struct Facts {
     pub accounts: BTreeMap<AccountId, Account>,
     /// Charges that belong to no job, by account and reference.
     pub charges: BTreeMap<(AccountId, Arc<str>), Entry>,
+    /// Jobs.
+    pub jobs: BTreeMap<JobId, Job>,
 }
 
 impl Facts {
@@ -122,6 +129,7 @@ impl Facts {
             participants: BTreeMap::new(),
             accounts: BTreeMap::new(),
             charges: BTreeMap::new(),
+            jobs: BTreeMap::new(),
         }
     }
 

@@ -24,6 +24,7 @@ pub mod facts;
 pub mod flight;
 pub mod group;
 pub mod id;
+pub mod job;
 pub mod journal;
 pub mod machine;
 pub mod money;

@@ -66,6 +66,10 @@ pub struct CreditTally {
     /// Accounts whose balance or count is not what their entries make, or an entry of which says another balance than the
     /// entries until then.
     pub balance_contradictions: u64,
+    /// Jobs whose entries are not what their marks and state say: their sum is neither −cost nor 0, or 0 after delivery.
+    pub job_contradictions: u64,
+    /// Jobs that wait for a run, or for a person, and are in no lane.
+    pub jobs_nowhere: u64,
 }
 
 /// The whole store in sums.

@@ -90,6 +90,10 @@ impl Ports {
 pub struct Settings {
     /// Most reservations decided in one transaction.
     pub reserve_batch: usize,
+    /// Most commands about jobs decided in one transaction: a busy account is written once for all of them.
+    pub credit_batch: usize,
+    /// The waits of jobs that failed (CL-06); how many runs a job may have is its own.
+    pub job_retry: RetryPolicy,
     /// Most messages decided in one transaction (design.md §1: 500 for one SKU are one).
     pub order_batch: usize,
     /// Most `send_due` entries, outbox entries or tasks that one claim takes.
@@ -126,6 +130,8 @@ impl Default for Settings {
     fn default() -> Self {
         Self {
             reserve_batch: 512,
+            credit_batch: 512,
+            job_retry: RetryPolicy { cap: Some(Millis(300_000)), ..RetryPolicy::default() }.for_ever(),
             order_batch: 500,
             claim_batch: 64,
             lease: Millis(30_000),

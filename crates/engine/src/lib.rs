@@ -14,8 +14,10 @@
 
 pub mod engine;
 pub mod execute;
+mod front;
 pub mod gate;
 pub mod journal_admission;
+pub mod ledger;
 pub mod observe;
 mod open_reservations;
 pub mod operations;

@@ -67,6 +67,21 @@ impl Payload {
     }
 }
 
+/// A JSON body, or none at all.
+pub(crate) struct MaybePayload(pub(crate) Option<Payload>);
+
+impl FromRequest<AppState> for MaybePayload {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, state: &AppState) -> Result<Self, Problem> {
+        let is_empty = request.body().is_end_stream() && !request.headers().contains_key(CONTENT_TYPE);
+        if is_empty {
+            return Ok(Self(None));
+        }
+        Payload::from_request(request, state).await.map(|payload| Self(Some(payload)))
+    }
+}
+
 async fn read(body: Body) -> Result<Bytes, Problem> {
     // What fails here is the length or the connection; over a broken connection nobody hears the answer.
     to_bytes(body, BODY_LIMIT).await.map_err(|_| Problem::of(&problem::TOO_LARGE).closing())

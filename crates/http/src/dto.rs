@@ -4,7 +4,9 @@
 //! is written once, here. Read next: [`crate::values`] for the leaves, [`crate::check`] for the limits.
 
 pub(crate) mod activity;
+pub(crate) mod credit;
 pub(crate) mod group;
+pub(crate) mod job;
 pub(crate) mod money;
 pub(crate) mod ops;
 pub(crate) mod order;

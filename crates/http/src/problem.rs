@@ -89,6 +89,7 @@ pub(crate) fn kind_of(code: Code) -> Kind {
         Code::Backlog => (StatusCode::SERVICE_UNAVAILABLE, "Backlog"),
         Code::Unavailable => (StatusCode::SERVICE_UNAVAILABLE, "Unavailable"),
         Code::OutcomeUnknown => (StatusCode::SERVICE_UNAVAILABLE, "Outcome unknown"),
+        Code::LeaseLost => (StatusCode::CONFLICT, "Lease lost"),
         Code::InsufficientCredit => (StatusCode::CONFLICT, "Not enough credit"),
         Code::ConstraintViolated => (StatusCode::INTERNAL_SERVER_ERROR, "Needs an operator"),
     };
@@ -341,6 +342,8 @@ mod tests {
             (Code::GroupClosed, 409),
             (Code::GroupFull, 409),
             (Code::GroupNotRetryable, 409),
+            (Code::InsufficientCredit, 409),
+            (Code::LeaseLost, 409),
             (Code::UnknownProvider, 404),
             (Code::BadSignature, 401),
             (Code::IdempotencyKeyReused, 422),

@@ -45,6 +45,9 @@ const PARTICIPANT: &str = "/v1/groups/{group_id}/participants/{user_id}";
 const ACTIVITY: &str = "/v1/activities/{activity_id}";
 const SKU: &str = "/v1/activities/{activity_id}/skus/{sku_id}";
 
+const ACCOUNT: &str = "/v1/accounts/{account_id}";
+const JOB: &str = "/v1/jobs/{job_id}";
+
 /// Every operation; the busiest first, because the list is searched from its beginning.
 pub(crate) static ROUTES: &[Route] = &[
     post("/v1/activities/{activity_id}/skus/{sku_id}/reservations", Scope::Write),
@@ -70,6 +73,19 @@ pub(crate) static ROUTES: &[Route] = &[
     get("/v1/groups", Scope::Read, &["status", "limit", "after"]),
     get("/v1/groups/{group_id}/timeline", Scope::Read, &[]),
     post("/v1/groups/{group_id}/settle", Scope::Ops),
+    put(JOB),
+    get(JOB, Scope::Read, &[]),
+    post("/v1/jobs/{job_id}/fail", Scope::Write),
+    post("/v1/jobs/{job_id}/succeed", Scope::Write),
+    post("/v1/job-queue/claim", Scope::Write),
+    post("/v1/job-queue/extend", Scope::Write),
+    get(ACCOUNT, Scope::Read, &["at"]),
+    // How far an account may be overdrawn, and what a person sets right, is not the shop's business.
+    Route { method: "PUT", path: ACCOUNT, scope: Some(Scope::Ops), query: &[] },
+    get("/v1/accounts/{account_id}/entries", Scope::Read, &["limit", "after"]),
+    get("/v1/accounts/{account_id}/statement", Scope::Read, &["limit", "after"]),
+    post("/v1/accounts/{account_id}/grants", Scope::Write),
+    post("/v1/accounts/{account_id}/adjustments", Scope::Ops),
     get("/v1/ops/overview", Scope::Ops, &[]),
     get("/v1/ops/invariants", Scope::Ops, &[]),
     Route { method: "POST", path: "/v1/ops/statements", scope: Some(Scope::Ops), query: &["provider"] },

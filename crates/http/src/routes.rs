@@ -4,8 +4,10 @@
 //! access is a row of [`crate::route::ROUTES`]. Read next: [`reservation`], the hot path.
 
 mod activity;
+mod credit;
 mod group;
 mod health;
+mod job;
 mod ops;
 mod order;
 mod payment;
@@ -82,6 +84,16 @@ pub(crate) fn documented() -> OpenApiRouter<AppState> {
         .routes(routes!(sandbox::mode))
         .routes(routes!(sandbox::statement))
         .routes(routes!(sandbox::charges))
+        .routes(routes!(credit::view, credit::put))
+        .routes(routes!(credit::entries))
+        .routes(routes!(credit::statement))
+        .routes(routes!(credit::grant))
+        .routes(routes!(credit::adjust))
+        .routes(routes!(job::view, job::put))
+        .routes(routes!(job::fail))
+        .routes(routes!(job::succeed))
+        .routes(routes!(job::claim))
+        .routes(routes!(job::extend))
         .routes(routes!(ops::overview))
         .routes(routes!(ops::invariants))
         .routes(routes!(queue::queues))

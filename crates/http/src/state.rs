@@ -18,6 +18,7 @@ use crate::metrics::RouteMetrics;
 use crate::request_id::RequestIds;
 use onceward::Engine;
 use onceward::gate::Gate;
+use onceward::ledger::Ledger;
 
 /// Limits of the server. [`Settings::default`] gives every one of them its usual value.
 #[derive(Debug, Clone)]
@@ -51,6 +52,8 @@ pub struct Parts {
     pub engine: Engine,
     /// The gate in front of it.
     pub gate: Gate,
+    /// The front of the credit ledger.
+    pub ledger: Ledger,
     /// Who may ask.
     pub access: Access,
     /// Limits.
@@ -71,6 +74,7 @@ pub struct AppState(Arc<Shared>);
 pub struct Shared {
     pub(crate) engine: Engine,
     pub(crate) gate: Gate,
+    pub(crate) ledger: Ledger,
     pub(crate) access: Access,
     pub(crate) settings: Settings,
     pub(crate) metrics: Option<PrometheusHandle>,
@@ -89,6 +93,7 @@ impl AppState {
         Self(Arc::new(Shared {
             engine: parts.engine,
             gate: parts.gate,
+            ledger: parts.ledger,
             access: parts.access.limited(parts.settings.rate_per_second),
             in_flight: InFlight::new(parts.settings.in_flight_limit),
             settings: parts.settings,

@@ -14,6 +14,7 @@ use onceward_domain::time::Timestamp;
 use rusqlite::{Connection, Row, params};
 
 use crate::failure::defect;
+use crate::job;
 use crate::load::{every, first};
 use crate::queries;
 use crate::refs::Refs;
@@ -23,6 +24,15 @@ use crate::rows::{get, listed};
 pub(crate) fn load(conn: &Connection, refs: &mut Refs, need: &Need, facts: &mut Facts) -> Result<(), Error> {
     for id in &need.accounts {
         load_account(conn, id, facts)?;
+    }
+    for id in &need.jobs {
+        if facts.jobs.contains_key(id) {
+            continue;
+        }
+        if let Some(found) = job::by_id(conn, id)? {
+            load_account(conn, &found.account, facts)?;
+            facts.jobs.insert(id.clone(), found);
+        }
     }
     for key in &need.charges {
         let (account, reference) = key;

@@ -20,6 +20,7 @@ mod credit;
 mod due;
 mod failure;
 mod group;
+mod job;
 mod list;
 mod load;
 mod migrate;

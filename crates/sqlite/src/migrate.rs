@@ -37,16 +37,15 @@ macro_rules! migrations {
 }
 
 /// Every migration; the position, from 1, is the version it leads to.
-pub(crate) const MIGRATIONS: &[Migration] =
-    migrations![
-        "0001_tables",
-        "0002_views",
-        "0003_money",
-        "0004_queue",
-        "0005_group",
-        "0006_expiry",
-        "0007_credit",
-    ];
+pub(crate) const MIGRATIONS: &[Migration] = migrations![
+    "0001_tables",
+    "0002_views",
+    "0003_money",
+    "0004_queue",
+    "0005_group",
+    "0006_expiry",
+    "0007_credit",
+];
 
 /// Brings a file to the newest version, and says where the copy of the old one is, if there was an old one.
 pub(crate) fn migrate(

@@ -66,6 +66,10 @@ queries! {
     GROUP_ORDER_SEQ_OF = "group_order/seq_of";
     GROUP_TRANSITION_INSERT = "group_transition/insert";
     GROUP_TRANSITION_OF_GROUP = "group_transition/of_group";
+    JOB_BY_ID = "job/by_id";
+    JOB_INSERT = "job/insert";
+    JOB_MOVE = "job/move";
+    JOB_SEQ_OF = "job/seq_of";
     LANE_ALL = "lane/all";
     LANE_CLAIMED = "lane/claimed";
     LANE_IS_PAUSED = "lane/is_paused";
@@ -138,6 +142,8 @@ queries! {
     TALLY_GROUPS = "tally/groups";
     TALLY_GROUPS_UNSCHEDULED = "tally/groups_unscheduled";
     TALLY_INBOX_CONTRADICTIONS = "tally/inbox_contradictions";
+    TALLY_JOB_CONTRADICTIONS = "tally/job_contradictions";
+    TALLY_JOBS_NOWHERE = "tally/jobs_nowhere";
     TALLY_JOURNAL = "tally/journal";
     TALLY_LEDGER = "tally/ledger";
     TALLY_MONEY_CONTRADICTIONS = "tally/money_contradictions";

@@ -22,7 +22,7 @@ use onceward_domain::time::Timestamp;
 
 use crate::failure::failed;
 use crate::open::SqliteStore;
-use crate::{credit, group, list, load, money, notice, queries, remembered, tally};
+use crate::{credit, group, list, load, money, notice, queries, remembered};
 
 impl Store for SqliteStore {
     fn transact(&self, work: Work) -> Answer<'_, ()> {

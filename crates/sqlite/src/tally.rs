@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use onceward_domain::catalogue::Sku;
+use onceward_domain::credit::EntryKind;
 use onceward_domain::due::Lane;
 use onceward_domain::error::Error;
 use onceward_domain::id::{ActivityId, SkuId, SkuKey};
@@ -13,6 +14,7 @@ use onceward_domain::journal;
 use onceward_domain::machine::Machine;
 use onceward_domain::machine::group::Group as GroupStatus;
 use onceward_domain::machine::group_charge::GroupCharge;
+use onceward_domain::machine::job::Job as JobStatus;
 use onceward_domain::machine::order::Order as OrderStatus;
 use onceward_domain::machine::payment::Payment as PaymentStatus;
 use onceward_domain::machine::refund::Refund as RefundStatus;
@@ -26,7 +28,7 @@ use crate::failure::{defect, failed};
 use crate::load::{bucket, every, first, sku_of};
 use crate::queries;
 use crate::refs::Refs;
-use crate::rows::{count, get, inbox_code, state};
+use crate::rows::{count, get, inbox_code, position, state};
 
 const DOING: &str = "adding up the store";
 
@@ -56,7 +58,7 @@ pub(crate) fn tally(conn: &Connection, refs: &mut Refs, now: Timestamp, bytes: u
         cancels_without_release: cancels_without_release(conn, refs)?,
         money_contradictions: one(conn, queries::TALLY_MONEY_CONTRADICTIONS, money_states())?,
         group_orders: group_orders(conn, refs)?,
-        credit: credit(conn)?,
+        credit: credit(conn, refs)?,
         cases: one(conn, queries::TALLY_CASES, [])?,
         quarantined: one(conn, queries::TALLY_QUARANTINED, [])?,
         bytes,
@@ -107,12 +109,35 @@ fn money_states() -> (u8, u8, u8) {
     (PaymentStatus::Succeeded.code(), RefundStatus::Succeeded.code(), RefundStatus::Failed.code())
 }
 
-fn credit(conn: &Connection) -> Result<CreditTally, Error> {
+fn credit(conn: &Connection, refs: &mut Refs) -> Result<CreditTally, Error> {
     let counts =
         first(conn, queries::TALLY_CREDIT_COUNTS, [], DOING, |row| Ok((count(row, 0)?, count(row, 1)?)))?;
     let (accounts, entries) = counts.ok_or_else(|| defect("a sum has no row"))?;
     let balance_contradictions = one(conn, queries::TALLY_BALANCE_CONTRADICTIONS, [])?;
-    Ok(CreditTally { accounts, entries, balance_contradictions })
+    Ok(CreditTally {
+        accounts,
+        entries,
+        balance_contradictions,
+        job_contradictions: one(conn, queries::TALLY_JOB_CONTRADICTIONS, job_marks())?,
+        jobs_nowhere: jobs_nowhere(conn, refs)?,
+    })
+}
+
+fn job_marks() -> (u8, u8, u8, u8) {
+    let code = |kind| position(&EntryKind::ALL, kind);
+    let delivered = JobStatus::Delivered.code();
+    (code(EntryKind::Charge), code(EntryKind::Refund), code(EntryKind::Reclaim), delivered)
+}
+
+fn jobs_nowhere(conn: &Connection, refs: &mut Refs) -> Result<u64, Error> {
+    let lane = Lane::new(Lane::JOB_RETRY);
+    let parameters = params![
+        JobStatus::WaitingRetry.code(),
+        refs.word_ref(conn, lane.as_str())?,
+        JobStatus::DeadLetter.code(),
+        refs.word_ref(conn, lane.dead_letters().as_str())?,
+    ];
+    one(conn, queries::TALLY_JOBS_NOWHERE, parameters)
 }
 
 fn all_skus(conn: &Connection) -> Result<Vec<(i64, Sku)>, Error> {

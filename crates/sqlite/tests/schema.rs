@@ -10,7 +10,7 @@ use onceward_domain::catalogue::LatePayment;
 use onceward_domain::credit::EntryKind;
 use onceward_domain::due::Lane;
 use onceward_domain::machine::{
-    Machine, admission, compensation, group, group_charge, notice, order, payment, refund, reservation,
+    Machine, admission, compensation, group, group_charge, job, notice, order, payment, refund, reservation,
 };
 use onceward_domain::payment::{CaseKind, RefundCause};
 use onceward_domain::ports::clock::Clock;
@@ -78,6 +78,7 @@ fn checks_allow_exactly_the_codes_of_the_machines() {
         ("group_order", "status", group::Group::STATES.len()),
         ("participant", "charge", group_charge::GroupCharge::STATES.len()),
         ("open_case", "kind", CaseKind::ALL.len()),
+        ("job", "status", job::Job::STATES.len()),
         ("credit_entry", "kind", EntryKind::ALL.len()),
         ("activity", "late_payment", LatePayment::ALL.len()),
     ] {

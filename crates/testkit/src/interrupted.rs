@@ -8,15 +8,16 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use onceward_domain::changes::Transition;
+use onceward_domain::credit::{Entry, Standing};
 use onceward_domain::due::{ClaimRequest, Claimed, Lane, LaneStatus, Waiting};
 use onceward_domain::facts::{Facts, Need};
 use onceward_domain::group::{GroupOrder, GroupTransition};
-use onceward_domain::id::{GroupId, PurchaseId};
+use onceward_domain::id::{AccountId, GroupId, PurchaseId};
 use onceward_domain::machine::group::Group as GroupStatus;
 use onceward_domain::notice::Notice;
 use onceward_domain::payment::Case;
 use onceward_domain::ports::Answer;
-use onceward_domain::ports::store::{OrderFilter, PageRequest, Store, Work};
+use onceward_domain::ports::store::{Expiring, OrderFilter, PageRequest, Store, Work};
 use onceward_domain::purchase::Purchase;
 use onceward_domain::tally::Tally;
 use onceward_domain::time::Timestamp;
@@ -88,6 +89,10 @@ impl Store for Interrupted {
         self.count().list_orders(filter, page)
     }
 
+    fn expiries(&self, limit: u32, after: Option<Expiring>) -> Answer<'_, Vec<Expiring>> {
+        self.count().expiries(limit, after)
+    }
+
     fn list_cases(&self, page: PageRequest) -> Answer<'_, Vec<(i64, Case)>> {
         self.count().list_cases(page)
     }
@@ -102,6 +107,14 @@ impl Store for Interrupted {
 
     fn group_transitions(&self, group: GroupId) -> Answer<'_, Vec<GroupTransition>> {
         self.count().group_transitions(group)
+    }
+
+    fn list_entries(&self, account: AccountId, page: PageRequest) -> Answer<'_, Vec<Entry>> {
+        self.count().list_entries(account, page)
+    }
+
+    fn standing(&self, account: AccountId, at: Timestamp) -> Answer<'_, Option<Standing>> {
+        self.count().standing(account, at)
     }
 
     fn transitions(&self, purchase: PurchaseId) -> Answer<'_, Vec<Transition>> {

@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
 use onceward::gate::Gate;
+use onceward::ledger::Ledger;
 use onceward::runtime::{self, Role};
 use onceward_domain::ports::deadline::TriggerKind;
 use onceward_domain::ports::sandbox::Sandbox as PlayableBank;
@@ -96,6 +97,7 @@ async fn serve(settings: &Settings, dev: bool, stop: Stop) -> Result<(), Failure
         let parts = Parts {
             engine: opened.engine.clone(),
             gate: Gate::open(opened.engine.clone()),
+            ledger: Ledger::open(opened.engine.clone()),
             access,
             settings: onceward_http::Settings::default(),
             metrics: Some(metrics.clone()),

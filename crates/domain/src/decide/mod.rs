@@ -13,14 +13,16 @@ pub mod credit;
 pub mod deadline;
 pub mod direct_order;
 pub mod group;
+pub mod job;
+pub mod job_queue;
 pub mod notify;
 pub mod pay;
 pub mod project;
 pub mod queue;
 pub mod refund;
 pub mod reserve;
-pub mod statement;
 pub mod settle;
+pub mod statement;
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -28,7 +30,7 @@ use std::sync::Arc;
 use crate::changes::{BucketMove, ChangeSet, PurchaseMove, Step, StockMove, Transition};
 use crate::error::{Code, Error};
 use crate::facts::Facts;
-use crate::id::{AccountId, PurchaseId, SkuKey, UserId};
+use crate::id::{AccountId, JobId, PurchaseId, SkuKey, UserId};
 use crate::machine::admission::CounterEffect;
 use crate::machine::order::StockEffect;
 use crate::machine::{Machine, Row};
@@ -45,6 +47,8 @@ pub(crate) struct Draft {
     buckets: BTreeSet<SkuKey>,
     moved: HashMap<PurchaseId, usize>,
     accounts: BTreeSet<AccountId>,
+    new_jobs: BTreeSet<JobId>,
+    jobs: BTreeSet<JobId>,
 }
 
 impl Draft {
@@ -130,7 +134,19 @@ impl Draft {
         self.accounts.insert(id.clone());
     }
 
-    /// Closes the draft: one move per SKU, per bucket and per credit account, however many commands met it, on the revisions that were loaded.
+    /// Marks a job that the caller has just added.
+    pub(crate) fn open_job(&mut self, id: &JobId) {
+        self.new_jobs.insert(id.clone());
+    }
+
+    /// Marks a job whose row the caller has changed itself.
+    pub(crate) fn touch_job(&mut self, id: &JobId) {
+        if !self.new_jobs.contains(id) {
+            self.jobs.insert(id.clone());
+        }
+    }
+
+    /// Closes the draft: one move per SKU, bucket, credit account and job, however many commands met it, on the revisions that were loaded.
     pub(crate) fn finish(mut self, facts: &Facts) -> ChangeSet {
         for key in &self.stock {
             let sku = &facts.skus[key];
@@ -144,6 +160,8 @@ impl Draft {
         for key in &self.buckets {
             self.changes.buckets.push(BucketMove { bucket: facts.buckets[key].clone() });
         }
+        self.changes.new_jobs.extend(self.new_jobs.iter().map(|id| facts.jobs[id].clone()));
+        self.changes.jobs.extend(self.jobs.iter().map(|id| facts.jobs[id].clone()));
         self.changes.accounts.extend(self.accounts.iter().map(|id| facts.accounts[id].clone()));
         self.changes
     }

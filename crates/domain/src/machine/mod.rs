@@ -9,6 +9,7 @@ pub mod admission;
 pub mod compensation;
 pub mod group;
 pub mod group_charge;
+pub mod job;
 pub mod notice;
 pub mod order;
 pub mod outbox;
@@ -164,6 +165,7 @@ pub fn all() -> Vec<MachineView> {
         view::<payment::Payment>(),
         view::<refund::Refund>(),
         view::<compensation::Compensation>(),
+        view::<job::Job>(),
         view::<outbox::Outbox>(),
         view::<notice::Notice>(),
         view::<group::Group>(),
@@ -231,6 +233,7 @@ mod tests {
         walk::<payment::Payment>();
         walk::<refund::Refund>();
         walk::<compensation::Compensation>();
+        walk::<job::Job>();
         walk::<outbox::Outbox>();
         walk::<group::Group>();
         walk::<group_charge::GroupCharge>();

@@ -4,7 +4,9 @@
 //! with the same ids. Deliberately absent: DTOs and statuses (in `http` and `cli`).
 
 pub mod catalogue;
+pub mod credit;
 pub mod group;
+pub mod job;
 pub mod once;
 pub mod operate;
 pub mod order;

@@ -14,8 +14,8 @@ pub mod projector;
 pub mod refunder;
 pub mod relay;
 pub mod sender;
-pub mod sweep;
 pub mod settler;
+pub mod sweep;
 pub mod teller;
 pub mod watch;
 

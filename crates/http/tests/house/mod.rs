@@ -7,6 +7,7 @@ use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::http::{HeaderMap, Method, Request};
 use onceward::gate::Gate;
+use onceward::ledger::Ledger;
 use onceward::workers::{Next, Worker};
 use onceward::{Engine, Ports};
 use onceward_domain::derive::KeyRing;
@@ -103,10 +104,19 @@ impl House {
         let ports = Ports::embedded(store.clone(), Arc::new(CountingIds::new("t"))).with_providers(providers);
         let engine = Engine::new(ports, keys, onceward::Settings::default());
         let gate = Gate::open(engine.clone());
+        let ledger = Ledger::open(engine.clone());
         let metrics = None;
         let engine_of = engine.clone();
-        let parts =
-            Parts { engine: engine_of, gate, access, settings, metrics, clock: clock.clone(), sandbox };
+        let parts = Parts {
+            engine: engine_of,
+            gate,
+            ledger,
+            access,
+            settings,
+            metrics,
+            clock: clock.clone(),
+            sandbox,
+        };
         let router = onceward_http::router(AppState::new(parts));
         Self { clock, store, engine, router }
     }

@@ -1,4 +1,4 @@
-//! Writing credit accounts and ledger entries.
+//! Writing credit accounts, jobs and ledger entries.
 //!
 //! Invariants: an account's row is written once, after its entries, on the revision it was decided on; whatever two deciders
 //! may have thought, the triggers let an entry only go on from the one before it.
@@ -8,7 +8,9 @@ use std::collections::HashMap;
 use onceward_domain::changes::ChangeSet;
 use onceward_domain::credit::{Account, Entry, EntryKind};
 use onceward_domain::error::Error;
-use onceward_domain::id::AccountId;
+use onceward_domain::id::{AccountId, JobId};
+use onceward_domain::job::Job;
+use onceward_domain::machine::Machine;
 use rusqlite::{Connection, params};
 
 use super::catalogue::{peek, revision_lost};
@@ -21,8 +23,80 @@ use crate::rows::{get, position};
 pub(super) fn write(conn: &Connection, refs: &mut Refs, changes: &ChangeSet) -> Result<(), Error> {
     add_accounts(conn, &changes.new_accounts)?;
     let seqs = guarded(conn, &changes.accounts)?;
-    add_entries(conn, refs, &changes.entries, &seqs)?;
+    let mut jobs = move_jobs(conn, &changes.jobs)?;
+    add_jobs(conn, &changes.new_jobs, &seqs, &mut jobs)?;
+    add_entries(conn, refs, &changes.entries, (&seqs, &jobs))?;
     move_accounts(conn, &changes.accounts, &seqs)
+}
+
+/// The numbers of the jobs that a set touches; every entry of a job comes with its job.
+type JobSeqs<'a> = HashMap<&'a JobId, i64>;
+
+fn move_jobs<'a>(conn: &Connection, jobs: &'a [Job]) -> Result<JobSeqs<'a>, Error> {
+    let doing = failed("changing a job");
+    let mut seqs = JobSeqs::with_capacity(jobs.len());
+    for job in jobs {
+        let mut statement = conn.prepare_cached(queries::JOB_MOVE).map_err(&doing)?;
+        let parameters = params![
+            job.status.code(),
+            job.attempts,
+            job.not_before.map(|at| at.0),
+            job.token.map(|token| token.0),
+            job.worker,
+            job.last_error,
+            job.is_refunded,
+            job.is_reclaimed,
+            job.updated_at.0,
+            job.id.as_str(),
+            job.revision,
+        ];
+        let hit = statement.execute(parameters).map_err(&doing)?;
+        let there = first(conn, queries::JOB_SEQ_OF, [job.id.as_str()], "looking at a job", |row| {
+            Ok((get::<i64>(row, 0)?, get::<i64>(row, 1)?))
+        })?;
+        match there {
+            Some((seq, _)) if hit == 1 => seqs.insert(&job.id, seq),
+            there => {
+                let there = there.map(|(_, revision)| revision);
+                return Err(revision_lost("job", &job.id, job.revision, there));
+            }
+        };
+    }
+    Ok(seqs)
+}
+
+fn add_jobs<'a>(
+    conn: &Connection,
+    jobs: &'a [Job],
+    accounts: &Seqs<'_>,
+    seqs: &mut JobSeqs<'a>,
+) -> Result<(), Error> {
+    let doing = failed("adding a job");
+    for job in jobs {
+        let account = accounts.get(&job.account);
+        let account = account.ok_or_else(|| defect(format!("job {} is opened without a charge", job.id)))?;
+        let mut statement = conn.prepare_cached(queries::JOB_INSERT).map_err(&doing)?;
+        let parameters = params![
+            job.id.as_str(),
+            account,
+            job.cost.amount(),
+            job.max_attempts,
+            job.payload,
+            job.status.code(),
+            job.attempts,
+            job.not_before.map(|at| at.0),
+            job.token.map(|token| token.0),
+            job.worker,
+            job.last_error,
+            job.is_refunded,
+            job.is_reclaimed,
+            job.created_at.0,
+            job.updated_at.0,
+            job.revision,
+        ];
+        seqs.insert(&job.id, statement.insert(parameters).map_err(&doing)?);
+    }
+    Ok(())
 }
 
 /// The numbers of the accounts that a set moves.
@@ -67,12 +141,21 @@ fn add_accounts(conn: &Connection, accounts: &[Account]) -> Result<(), Error> {
     Ok(())
 }
 
-fn add_entries(conn: &Connection, refs: &mut Refs, entries: &[Entry], seqs: &Seqs<'_>) -> Result<(), Error> {
+fn add_entries(
+    conn: &Connection,
+    refs: &mut Refs,
+    entries: &[Entry],
+    (accounts, jobs): (&Seqs<'_>, &JobSeqs<'_>),
+) -> Result<(), Error> {
     let doing = failed("appending a ledger entry");
     for entry in entries {
-        let account = seqs.get(&entry.account);
+        let account = accounts.get(&entry.account);
         let account = account
             .ok_or_else(|| defect(format!("an entry of account {} without its move", entry.account)))?;
+        let job = match &entry.job {
+            None => None,
+            Some(id) => Some(jobs.get(id).ok_or_else(|| defect(format!("an entry of job {id} without it")))?),
+        };
         let actor = refs.word_ref_or_new(conn, &entry.actor)?;
         let mut statement = conn.prepare_cached(queries::CREDIT_ENTRY_INSERT).map_err(&doing)?;
         let parameters = params![
@@ -81,7 +164,7 @@ fn add_entries(conn: &Connection, refs: &mut Refs, entries: &[Entry], seqs: &Seq
             position(&EntryKind::ALL, entry.kind),
             entry.amount,
             entry.balance_after,
-            None::<i64>,
+            job,
             entry.reference,
             entry.reason,
             actor,

@@ -3,11 +3,16 @@
 //! Invariants: an entry goes on from the one before it and is never written twice; an account's balance is that of its last
 //! entry; changed accounts name the revision they were decided on.
 
+use std::sync::Arc;
+
 use onceward_domain::changes::ChangeSet;
-use onceward_domain::credit::{Account, Entry, Standing};
+use onceward_domain::credit::{Account, Entry, EntryKind, Standing};
+use onceward_domain::due::Lane;
 use onceward_domain::error::Error;
 use onceward_domain::facts::{Facts, Need};
 use onceward_domain::id::AccountId;
+use onceward_domain::job::Job;
+use onceward_domain::machine::job::Job as JobStatus;
 use onceward_domain::ports::store::PageRequest;
 use onceward_domain::tally::CreditTally;
 use onceward_domain::time::Timestamp;
@@ -31,6 +36,21 @@ impl Rows {
             if !is_current {
                 return Err(lost(format!("moving account {}", account.id)));
             }
+        }
+        let of_jobs = changes.entries.iter().filter_map(|entry| entry.job.as_ref());
+        let jobs = || changes.new_jobs.iter().chain(&changes.jobs);
+        if let Some(stray) = of_jobs.into_iter().find(|id| !jobs().any(|job| job.id == **id)) {
+            return Err(violated(format!("an entry of job {stray} without it")));
+        }
+        for job in std::mem::take(&mut changes.new_jobs) {
+            let is_charged = changes.accounts.iter().any(|account| account.id == job.account);
+            if self.jobs.contains(&job.id) || !is_charged || (job.is_reclaimed && !job.is_refunded) {
+                return Err(violated(format!("job {} exists, or is opened without a charge", job.id)));
+            }
+            self.jobs.put(job.id.clone(), job);
+        }
+        for job in std::mem::take(&mut changes.jobs) {
+            self.move_job(job, defect)?;
         }
         for entry in std::mem::take(&mut changes.entries) {
             if !changes.accounts.iter().any(|account| account.id == entry.account) {
@@ -62,7 +82,35 @@ impl Rows {
             }
             self.charges.put(key, entry.number);
         }
+        if let Some(job) = &entry.job {
+            let key = (job.clone(), entry.kind);
+            if !self.jobs.contains(job) || self.job_entries.contains(&key) {
+                return Err(violated(format!("job {job} is not there, or has its {}", entry.kind.name())));
+            }
+            self.job_entries.put(key, entry.amount);
+        }
         self.credit_entries.put((entry.account.clone(), entry.number), entry);
+        Ok(())
+    }
+
+    /// Moves a job; its terms stay as they are.
+    fn move_job(&mut self, job: Job, defect: Defect) -> Result<(), Error> {
+        let before = self.jobs.get(&job.id);
+        let before = before.filter(|row| row.revision == job.revision || defect == Defect::IgnoreRevisions);
+        let before = before.ok_or_else(|| lost(format!("moving job {}", job.id)))?;
+        if job.is_reclaimed && !job.is_refunded {
+            return Err(violated(format!("job {} is reclaimed and not refunded", job.id)));
+        }
+        let after = Job {
+            account: before.account.clone(),
+            cost: before.cost,
+            max_attempts: before.max_attempts,
+            payload: before.payload.clone(),
+            created_at: before.created_at,
+            revision: before.revision + 1,
+            ..job
+        };
+        self.jobs.put(after.id.clone(), after);
         Ok(())
     }
 
@@ -91,6 +139,12 @@ impl Rows {
         let charged = need.charges.iter().map(|(account, _)| account);
         for id in need.accounts.iter().chain(charged) {
             facts.accounts.extend(self.accounts.get(id).map(|row| (id.clone(), row.clone())));
+        }
+        for id in &need.jobs {
+            let Some(job) = self.jobs.get(id) else { continue };
+            facts.jobs.insert(id.clone(), job.clone());
+            let account = self.accounts.get(&job.account);
+            facts.accounts.extend(account.map(|row| (row.id.clone(), row.clone())));
         }
         for key in &need.charges {
             let entry =
@@ -121,6 +175,29 @@ impl Rows {
             accounts: count(self.accounts.len()),
             entries: count(self.credit_entries.len()),
             balance_contradictions: count(wrong),
+            job_contradictions: count(self.jobs.iter().filter(|(_, job)| self.contradicts_job(job)).count()),
+            jobs_nowhere: count(self.jobs.iter().filter(|(_, job)| self.is_nowhere(job)).count()),
+        }
+    }
+
+    fn contradicts_job(&self, job: &Job) -> bool {
+        let entry = |kind| self.job_entries.get(&(job.id.clone(), kind)).copied();
+        let cost = job.cost.amount();
+        let is_delivered = job.status == JobStatus::Delivered;
+        entry(EntryKind::Charge) != Some(-cost)
+            || entry(EntryKind::Refund) != job.is_refunded.then_some(cost)
+            || entry(EntryKind::Reclaim) != job.is_reclaimed.then_some(-cost)
+            || (is_delivered && job.is_refunded != job.is_reclaimed)
+            || (!is_delivered && job.is_reclaimed)
+    }
+
+    fn is_nowhere(&self, job: &Job) -> bool {
+        let lane = Lane::new(Lane::JOB_RETRY);
+        let is_in = |lane: Lane| self.due.contains(&(lane, Arc::from(job.id.as_str())));
+        match job.status {
+            JobStatus::WaitingRetry => !is_in(lane),
+            JobStatus::DeadLetter => !is_in(lane.dead_letters()) && !is_in(lane),
+            JobStatus::Running | JobStatus::Delivered | JobStatus::Failed => false,
         }
     }
 

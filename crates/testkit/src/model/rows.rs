@@ -6,13 +6,14 @@ use std::sync::Arc;
 
 use onceward_domain::catalogue::{Activity, Bucket, Sku};
 use onceward_domain::changes::{Answered, CompensationTask, Quarantined, StockEntry, Transition};
-use onceward_domain::credit::{Account, Entry};
+use onceward_domain::credit::{Account, Entry, EntryKind};
 use onceward_domain::due::{DueEntry, Lane, Member, Token};
 use onceward_domain::facts::{Facts, Need};
 use onceward_domain::group::{GroupOrder, GroupTransition, Participant};
 use onceward_domain::id::{
-    AccountId, ActivityId, GroupId, NoticeId, PaymentId, PurchaseId, RefundId, SkuKey, UserId,
+    AccountId, ActivityId, GroupId, JobId, NoticeId, PaymentId, PurchaseId, RefundId, SkuKey, UserId,
 };
+use onceward_domain::job::Job;
 use onceward_domain::notice::Notice;
 use onceward_domain::payment::{Callback, Case, Payment, Refund};
 use onceward_domain::purchase::Purchase;
@@ -105,6 +106,9 @@ pub(crate) struct Rows {
     pub(crate) credit_entries: Table<(AccountId, i64), Entry>,
     /// Charges that belong to no job, by account and reference.
     pub(crate) charges: Table<(AccountId, Arc<str>), i64>,
+    pub(crate) jobs: Table<JobId, Job>,
+    /// Entries of jobs, once each by kind.
+    pub(crate) job_entries: Table<(JobId, EntryKind), i64>,
     pub(crate) due: Table<(Lane, Member), DueRow>,
     pub(crate) by_due: Table<(Lane, Timestamp, i64), Member>,
     pub(crate) by_arrival: Table<(Lane, i64), Member>,
@@ -225,6 +229,14 @@ macro_rules! every_table {
         }
         {
             let $table = &mut $rows.charges;
+            $what;
+        }
+        {
+            let $table = &mut $rows.jobs;
+            $what;
+        }
+        {
+            let $table = &mut $rows.job_entries;
             $what;
         }
         {

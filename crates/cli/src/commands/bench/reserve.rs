@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use onceward::gate::{Gate, ReserveRequest};
+use onceward::ledger::Ledger;
 use onceward::runtime::{self, Role, Running};
 use onceward_domain::id::RequestId;
 use onceward_domain::ports::admission::ReserveAnswer;
@@ -211,6 +212,7 @@ impl Served {
         let state = AppState::new(Parts {
             engine: shop.engine.clone(),
             gate: Gate::open(shop.engine.clone()),
+            ledger: Ledger::open(shop.engine.clone()),
             access: Access::open(),
             settings: onceward_http::Settings::default(),
             metrics: None,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use onceward_domain::changes::{ChangeSet, Step};
 use onceward_domain::facts::Need;
-use onceward_domain::id::{AccountId, IdKind, NoticeId, PaymentId, RefundId};
+use onceward_domain::id::{AccountId, IdKind, JobId, NoticeId, PaymentId, RefundId};
 use onceward_domain::machine::Machine;
 use onceward_domain::machine::admission::Admission;
 use onceward_domain::machine::order::Order as OrderStatus;
@@ -64,10 +64,11 @@ fn absent_rows(ground: &Ground) {
         due: vec![(lane("nowhere"), Arc::from("nobody"))],
         accounts: vec![AccountId::trusted("nobody")],
         charges: vec![(AccountId::trusted("nobody"), Arc::from("nothing"))],
+        jobs: vec![JobId::trusted("nothing")],
         ..Need::default()
     });
     assert!(facts.notices.is_empty() && facts.due.is_empty());
-    assert!(facts.accounts.is_empty() && facts.charges.is_empty());
+    assert!(facts.accounts.is_empty() && facts.charges.is_empty() && facts.jobs.is_empty());
     assert!(facts.payments.is_empty() && facts.refunds.is_empty() && facts.callbacks.is_empty());
     assert!(facts.activities.is_empty() && facts.skus.is_empty() && facts.buckets.is_empty());
     assert!(facts.purchases.is_empty() && facts.compensations.is_empty() && facts.answers.is_empty());

@@ -21,6 +21,7 @@ mod credit;
 mod facts;
 pub(super) mod ground;
 mod groups;
+mod jobs;
 mod lanes;
 mod lists;
 mod moves;
@@ -73,6 +74,7 @@ pub fn cases() -> Vec<Case> {
         notices::CASES,
         lanes::CASES,
         credit::CASES,
+        jobs::CASES,
         lists::CASES,
         sums::CASES,
         threads::CASES,
