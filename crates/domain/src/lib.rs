@@ -22,6 +22,7 @@ pub mod event;
 pub mod facts;
 pub mod flight;
 pub mod group;
+pub mod guard;
 pub mod id;
 pub mod machine;
 pub mod money;

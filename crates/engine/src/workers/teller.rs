@@ -10,6 +10,7 @@ use onceward_domain::decide::pay::{Heard, hear};
 use onceward_domain::due::{Charge, Claimed, DueChange, Lane};
 use onceward_domain::error::{Class, Error};
 use onceward_domain::facts::{Facts, Need};
+use onceward_domain::guard::Guard;
 use onceward_domain::payment::{Case, CaseKind, Word};
 use onceward_domain::time::back_off;
 
@@ -86,7 +87,7 @@ async fn process(engine: &Engine, entry: &Claimed) -> Result<Heard, Error> {
     let entry = entry.clone();
     execute(engine, "callback.heard", need, move |facts: &mut Facts| {
         let (mut changes, heard) = hear(facts, &word, &source)?;
-        if heard != Heard::UnknownPayment {
+        if Guard::UnknownPaymentIsKept.holds(heard != Heard::UnknownPayment) {
             changes.due.push(DueChange::Complete(entry.held.clone()));
         } else if is_last_try {
             changes.due.extend(dead_letter(facts, &entry));
