@@ -9,13 +9,13 @@ use house::{key, keys, usual_activity};
 use onceward::operations::payment::{self, Recorded};
 use onceward::{Engine, Ports, Settings, wire};
 use onceward_domain::error::{Code, Error};
-use onceward_domain::id::{PaymentId, PurchaseId};
+use onceward_domain::id::{ChargeId, PaymentId, PurchaseId};
 use onceward_domain::machine::order::Order as OrderStatus;
 use onceward_domain::money::{Currency, Money};
-use onceward_domain::payment::{CaseKind, Word};
+use onceward_domain::payment::{CaseKind, ChargeWord, Word};
 use onceward_domain::ports::Answer;
 use onceward_domain::ports::provider::{
-    ClientData, PaymentOrder, Provider, RawCallback, RefundOrder, Verified,
+    ChargeOrder, ClientData, PaymentOrder, Provider, RawCallback, RefundOrder, Verified,
 };
 use onceward_domain::time::Millis;
 use onceward_testkit::bank::Bank;
@@ -44,6 +44,14 @@ impl Provider for CallingBank {
 
     fn refund(&self, order: RefundOrder) -> Answer<'_, Word> {
         self.0.refund(order)
+    }
+
+    fn charge(&self, order: ChargeOrder) -> Answer<'_, ChargeWord> {
+        self.0.charge(order)
+    }
+
+    fn query_charge(&self, charge: ChargeId) -> Answer<'_, ChargeWord> {
+        self.0.query_charge(charge)
     }
 
     fn verify(&self, callback: &RawCallback<'_>) -> Result<Verified, Error> {

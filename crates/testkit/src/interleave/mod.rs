@@ -159,9 +159,6 @@ fn go_on(stage: &mut Stage<'_>, path: &mut Vec<Branch>, met: &mut HashSet<u64>, 
         }
         explored.states += 1;
         assert!(explored.states < STATES_LIMIT, "a scene does not end: {explored:?}");
-
-            eprintln!("{} states {} steps {} deep", explored.states, explored.steps, path.len());
-        }
         stage.count(&mut explored.sometimes);
         if let Some(violation) = stage.violation() {
             explored.violation = Some((violation, names(path)));

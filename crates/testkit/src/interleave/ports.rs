@@ -9,11 +9,14 @@ use onceward_domain::changes::Transition;
 use onceward_domain::due::{ClaimRequest, Claimed, Lane, LaneStatus, Waiting};
 use onceward_domain::error::{Code, Error};
 use onceward_domain::facts::{Facts, Need};
-use onceward_domain::id::{IdKind, PaymentId, PurchaseId, RefundId};
-use onceward_domain::payment::{Case, Word};
+use onceward_domain::group::{GroupOrder, GroupTransition};
+use onceward_domain::id::{ChargeId, GroupId, IdKind, PaymentId, PurchaseId, RefundId};
+use onceward_domain::machine::group::Group as GroupStatus;
+use onceward_domain::notice::Notice;
+use onceward_domain::payment::{Case, ChargeWord, Word};
 use onceward_domain::ports::Answer;
 use onceward_domain::ports::provider::{
-    ClientData, PaymentOrder, Provider, RawCallback, RefundOrder, Verified,
+    ChargeOrder, ClientData, PaymentOrder, Provider, RawCallback, RefundOrder, Verified,
 };
 use onceward_domain::ports::store::{OrderFilter, PageRequest, Store, Work};
 use onceward_domain::purchase::Purchase;
@@ -118,6 +121,18 @@ impl Store for TurnStore {
         self.inner.list_cases(page)
     }
 
+    fn list_notices(&self, page: PageRequest) -> Answer<'_, Vec<(i64, Notice)>> {
+        self.inner.list_notices(page)
+    }
+
+    fn list_groups(&self, status: Option<GroupStatus>, page: PageRequest) -> Answer<'_, Vec<GroupOrder>> {
+        self.inner.list_groups(status, page)
+    }
+
+    fn group_transitions(&self, group: GroupId) -> Answer<'_, Vec<GroupTransition>> {
+        self.inner.group_transitions(group)
+    }
+
     fn transitions(&self, purchase: PurchaseId) -> Answer<'_, Vec<Transition>> {
         self.inner.transitions(purchase)
     }
@@ -214,6 +229,14 @@ impl Provider for TurnBank {
 
     fn refund(&self, order: RefundOrder) -> Answer<'_, Word> {
         Box::pin(self.give_back(order))
+    }
+
+    fn charge(&self, order: ChargeOrder) -> Answer<'_, ChargeWord> {
+        self.inner.charge(order)
+    }
+
+    fn query_charge(&self, charge: ChargeId) -> Answer<'_, ChargeWord> {
+        self.inner.query_charge(charge)
     }
 
     fn verify(&self, callback: &RawCallback<'_>) -> Result<Verified, Error> {
