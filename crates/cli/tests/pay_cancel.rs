@@ -9,8 +9,9 @@ mod till;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Instant;
 
-use house::{Folder, Server, finish, onceward, stderr};
+use house::{PATIENCE, Folder, Server, finish, onceward, stderr};
 use onceward::operations::order;
 use onceward_domain::catalogue::LatePayment;
 use onceward_domain::due::Lane;
@@ -32,8 +33,6 @@ const AROUND: i64 = 150;
 const AT_ONCE: usize = 8;
 /// Workers may be this far behind the clock before it waits for them.
 const BEHIND: Millis = Millis(60);
-/// Most strides until everything must have come to rest.
-const STRIDES_MAX: u32 = 20_000;
 
 /// A buyer, its order, and what it does. Everything follows from its number.
 #[derive(Debug, Clone, Copy)]
@@ -127,15 +126,16 @@ async fn pay_at_their_time(till: &Till, buyers: &[Buyer]) {
 /// Lets time pass until nothing is on its way any more.
 async fn come_to_rest(till: &Till) {
     let last_callback = till.clock.now().plus(Millis(60_000)).plus(CONFIRM_AFTER);
-    for _ in 0..STRIDES_MAX {
+    let patience = Instant::now() + 4 * PATIENCE;
+    loop {
         let busy = till.busy().await;
         if busy.is_empty() && till.clock.now() > last_callback {
             return;
         }
+        assert!(Instant::now() < patience, "it never comes to rest: {busy:?}");
         till.clock.advance(Millis(50));
         tokio::task::yield_now().await;
     }
-    panic!("it never comes to rest: {:?}", till.busy().await);
 }
 
 /// The bank's moves of one payment's money.

@@ -464,12 +464,13 @@ impl<'a> Stage<'a> {
         let is_at_rest = self.is_at_rest();
         let rows = self.store.rows();
         let mut broken = treasury::broken(&rows, &self.bank);
+        // Sums over everything are the dear part, and what breaks one stays broken.
         if is_at_rest {
             broken.extend(treasury::broken_at_rest(&rows, &self.bank));
+            broken.extend(dead_letters(&rows));
+            let sums = judge(&rows.tally(self.clock.now())).into_iter().filter(|check| !check.holds);
+            broken.extend(sums.map(|check| format!("{}: {}", check.name, check.detail)));
         }
-        broken.extend(dead_letters(&rows));
-        let sums = judge(&rows.tally(self.clock.now())).into_iter().filter(|check| !check.holds);
-        broken.extend(sums.map(|check| format!("{}: {}", check.name, check.detail)));
         broken.into_iter().next()
     }
 
