@@ -42,7 +42,7 @@ pub(crate) struct Losses {
 pub(crate) struct Answer {
     /// The status.
     pub(crate) status: u16,
-    /// The body; `null` where there is none.
+    /// The body; `null` where there is none, a text where it is no JSON object or list.
     pub(crate) body: Value,
 }
 
@@ -50,6 +50,19 @@ impl Answer {
     /// A text field of the body, or nothing.
     pub(crate) fn text(&self, name: &str) -> &str {
         self.body[name].as_str().unwrap_or_default()
+    }
+
+    /// Status and code, or the body where it has none.
+    pub(crate) fn short(&self) -> String {
+        match self.body["code"].as_str() {
+            Some(code) => format!("{} {code}", self.status),
+            None => format!("{} {}", self.status, self.body),
+        }
+    }
+
+    /// Whether the same request should be sent again later: there was no room, or an earlier try of it is still running.
+    fn is_postponed(&self) -> bool {
+        matches!(self.status, 429 | 503) || self.text("code") == "idempotency_in_progress"
     }
 }
 
@@ -74,7 +87,7 @@ impl<'a> Client<'a> {
     /// # Errors
     /// When there is no answer until the deadline.
     pub(crate) async fn get(&mut self, path: &str) -> Result<Answer, Failure> {
-        self.ask("GET", path, None).await
+        self.ask("GET", path, None, None).await
     }
 
     /// Sends a body by `POST`.
@@ -82,7 +95,15 @@ impl<'a> Client<'a> {
     /// # Errors
     /// As [`Self::get`].
     pub(crate) async fn post(&mut self, path: &str, body: &Value) -> Result<Answer, Failure> {
-        self.ask("POST", path, Some(body)).await
+        self.ask("POST", path, None, Some(body)).await
+    }
+
+    /// The same under an idempotency key.
+    ///
+    /// # Errors
+    /// As [`Self::get`].
+    pub(crate) async fn post_once(&mut self, path: &str, key: &str, body: &Value) -> Result<Answer, Failure> {
+        self.ask("POST", path, Some(key), Some(body)).await
     }
 
     /// Sends a body by `PUT`.
@@ -90,17 +111,24 @@ impl<'a> Client<'a> {
     /// # Errors
     /// As [`Self::get`].
     pub(crate) async fn put(&mut self, path: &str, body: &Value) -> Result<Answer, Failure> {
-        self.ask("PUT", path, Some(body)).await
+        self.ask("PUT", path, None, Some(body)).await
     }
 
     /// Asks until there is an answer that is not "come back later".
-    async fn ask(&mut self, method: &str, path: &str, body: Option<&Value>) -> Result<Answer, Failure> {
-        self.write_request(method, path, body).map_err(|cause| Failure::other("writing a request", cause))?;
+    async fn ask(
+        &mut self,
+        method: &str,
+        path: &str,
+        key: Option<&str>,
+        body: Option<&Value>,
+    ) -> Result<Answer, Failure> {
+        let written = self.write_request(method, path, key, body);
+        written.map_err(|cause| Failure::other("writing a request", cause))?;
         let mut was_lost = false;
         loop {
             let address = self.whereabouts(path).await?;
             match self.exchange(address).await {
-                Ok(answer) if !matches!(answer.status, 429 | 503) => {
+                Ok(answer) if !answer.is_postponed() => {
                     if was_lost {
                         self.losses.recovered.fetch_add(1, Ordering::Relaxed);
                     }
@@ -127,17 +155,24 @@ impl<'a> Client<'a> {
             Ok(Ok(address)) if Instant::now() < self.deadline => {
                 address.ok_or_else(|| Failure::Other("the server has no address".to_owned()))
             }
-            Ok(Ok(_)) | Err(_) => {
-                Err(Failure::Other(format!("{path} got no answer until the demo's time was up")))
-            }
+            Ok(Ok(_)) | Err(_) => Err(Failure::Other(format!("{path} got no answer until the time was up"))),
             Ok(Err(_)) => Err(Failure::Other("the server is gone".to_owned())),
         }
     }
 
-    fn write_request(&mut self, method: &str, path: &str, body: Option<&Value>) -> io::Result<()> {
+    fn write_request(
+        &mut self,
+        method: &str,
+        path: &str,
+        key: Option<&str>,
+        body: Option<&Value>,
+    ) -> io::Result<()> {
         let body = body.map(Value::to_string).unwrap_or_default();
         self.outgoing.clear();
         write!(self.outgoing, "{method} {path} HTTP/1.1\r\nhost: onceward\r\n")?;
+        if let Some(key) = key {
+            write!(self.outgoing, "idempotency-key: {key}\r\n")?;
+        }
         if !body.is_empty() {
             write!(self.outgoing, "content-type: application/json\r\n")?;
         }
@@ -184,7 +219,11 @@ async fn read_answer(stream: &mut TcpStream, incoming: &mut Vec<u8>) -> io::Resu
         }
         let Some(head) = known.filter(|head| incoming.len() >= head.response_bytes) else { continue };
         let body = incoming.get(head.head_bytes..head.response_bytes).unwrap_or_default();
-        let body = if body.is_empty() { Value::Null } else { serde_json::from_slice(body)? };
+        let body = match body.first() {
+            None => Value::Null,
+            Some(b'{' | b'[') => serde_json::from_slice(body)?,
+            Some(_) => Value::String(String::from_utf8_lossy(body).into_owned()),
+        };
         return Ok((Answer { status: head.status, body }, head.is_last));
     }
 }

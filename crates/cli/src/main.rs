@@ -24,6 +24,7 @@ mod wiring;
 
 mod client;
 mod logging;
+mod outside;
 mod time;
 
 mod bench;

@@ -44,6 +44,8 @@ const FROM_ENVIRONMENT: [(&str, &str); 12] = [
 const LEASE_MS: std::ops::RangeInclusive<i64> = 100..=3_600_000;
 /// Shorter, and no provider is ever heard; longer, and one that is silent holds up everybody behind it.
 const PROVIDER_TIMEOUT_MS: std::ops::RangeInclusive<i64> = 10..=60_000;
+/// Calls of a round about one order before its cancel: query, close, query.
+const PROVIDER_CALLS: i64 = 3;
 
 /// What a server is started with.
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
@@ -264,6 +266,11 @@ impl Settings {
     /// How long a payment provider's answer is waited for.
     pub(crate) fn provider_timeout(&self) -> Duration {
         Duration::from_millis(self.provider.timeout_ms.unsigned_abs())
+    }
+
+    /// Lease of claims that wait for a payment provider: a lease, and a round of silent calls before it.
+    pub(crate) fn provider_lease(&self) -> Millis {
+        Millis(self.lease_ms + self.provider.timeout_ms * PROVIDER_CALLS)
     }
 
     /// Lease of every claim.

@@ -67,7 +67,11 @@ pub(crate) fn open(settings: &Settings, sandbox: Sandbox) -> Result<Opened, Fail
     if let Some(copy) = store.backup() {
         output::note(&format!("the store was migrated; its copy from before is {}", copy.display()));
     }
-    let engine_settings = EngineSettings { lease: settings.lease(), ..EngineSettings::default() };
+    let engine_settings = EngineSettings {
+        lease: settings.lease(),
+        provider_lease: settings.provider_lease(),
+        ..EngineSettings::default()
+    };
     let bank = match sandbox {
         Sandbox::Enabled => Some(open_bank(settings)?),
         Sandbox::Absent => None,

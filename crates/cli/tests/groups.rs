@@ -4,7 +4,7 @@
 
 mod house;
 
-use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::time::Duration;
 
 use house::{Folder, Server};
@@ -19,7 +19,7 @@ const LOOKS_LIMIT: u32 = 2_400;
 
 /// Looks at the group until it is as it should be.
 fn look_until(server: &Server, holds: impl Fn(&Value) -> bool) -> Value {
-    let (_never, pause) = channel::<()>();
+    let (_never, pause) = sync_channel::<()>(0);
     for _ in 0..LOOKS_LIMIT {
         let (status, group) = server.get("/v1/groups/g");
         assert_eq!(status, 200, "{group}");

@@ -23,6 +23,7 @@ pub mod event;
 pub mod facts;
 pub mod flight;
 pub mod group;
+pub mod guard;
 pub mod id;
 pub mod job;
 pub mod journal;

@@ -6,6 +6,7 @@
 
 use std::sync::Arc;
 
+use crate::guard::Guard;
 use crate::id::{IdKind, PaymentId, PurchaseId, RefundId};
 use crate::machine::payment::Payment as PaymentStatus;
 use crate::machine::refund::Refund as RefundStatus;
@@ -98,7 +99,7 @@ impl Refund {
     /// Whether its amount counts against what can be refunded: it went back, or may still do.
     #[must_use]
     pub fn counts(&self) -> bool {
-        self.status != RefundStatus::Failed
+        Guard::FailedRefundFreesItsAmount.holds(self.status != RefundStatus::Failed)
     }
 
     /// Whether the provider has not said the last word.

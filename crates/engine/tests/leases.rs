@@ -44,6 +44,8 @@ fn prepared(worker: Worker) -> House {
         | Worker::Confirmer
         | Worker::Refunder
         | Worker::Herald
+        | Worker::Settler
+        | Worker::Sweep
         | Worker::Watch => panic!("{worker:?} is prepared elsewhere"),
     };
     for worker in before {

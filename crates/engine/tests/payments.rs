@@ -148,6 +148,7 @@ fn dr_01_money_found_while_cancelling_pays_the_order_though_no_callback_came() {
     assert_eq!(shop.cancel(id), OrderStatus::CancelPending);
     shop.house.rest();
     assert_eq!(shop.state(id).status, OrderStatus::Paid);
+    assert_eq!(shop.house.lane("cancellation"), 0, "nothing is left to cancel");
     shop.assert_agrees(PRICE);
 }
 
@@ -260,7 +261,7 @@ fn ot_08_one_transaction_never_pays_two_orders() {
 }
 
 #[test]
-fn ot_09_c_51_c_52_refunds_never_pass_what_was_paid() {
+fn ot_09_c_51_c_52_c_57_refunds_never_pass_what_was_paid() {
     let shop = Shop::new();
     let id = shop.order("u1");
     let attempt = shop.start(id);

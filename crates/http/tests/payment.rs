@@ -124,7 +124,7 @@ async fn ot_08_a_wrong_amount_is_a_case_and_never_pays() {
 }
 
 #[tokio::test]
-async fn ot_08_a_callback_that_overtakes_its_order_is_kept_and_pays_later() {
+async fn ot_08_c_42_a_callback_that_overtakes_its_order_is_kept_and_pays_later() {
     let shop = Shop::selling().await;
     let order = shop.order("u").await;
     let purchase = OrderId(order.rsplit('/').next().unwrap().parse().unwrap()).purchase().unwrap();
@@ -222,7 +222,7 @@ async fn ot_09_refunds_whole_in_parts_and_too_much() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn ot_09_of_a_hundred_refunds_of_more_than_half_one_succeeds() {
+async fn ot_09_c_51_of_a_hundred_refunds_of_more_than_half_one_succeeds() {
     let shop = Arc::new(Shop::selling().await);
     let (order, payment) = shop.paid("u").await;
     let mut asked = tokio::task::JoinSet::new();
@@ -242,7 +242,7 @@ async fn ot_09_of_a_hundred_refunds_of_more_than_half_one_succeeds() {
 }
 
 #[tokio::test]
-async fn ot_09_dr_02_a_refund_whose_answer_was_lost_is_one_refund() {
+async fn ot_09_dr_02_c_55_a_refund_whose_answer_was_lost_is_one_refund() {
     let shop = Shop::selling().await;
     let (order, payment) = shop.paid("u").await;
     shop.mode(json!({ "refund": "timeout_after_effect" })).await;

@@ -11,6 +11,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use hmac::{Hmac, KeyInit, Mac};
 use onceward_domain::error::{Code, Error};
+use onceward_domain::guard::Guard;
 use onceward_domain::ports::provider::RawCallback;
 use onceward_domain::time::{Millis, Timestamp};
 use sha2::Sha256;
@@ -95,7 +96,8 @@ impl Signer {
         let is_plain = !seconds.is_empty() && seconds.bytes().all(|byte| byte.is_ascii_digit());
         let at = seconds.parse().ok().filter(|_| is_plain);
         let at: i64 = at.ok_or_else(|| refused("its time is not a number of seconds"))?;
-        if callback.now.0.abs_diff(at.saturating_mul(1_000)) > WINDOW.0.unsigned_abs() {
+        let age = callback.now.0.abs_diff(at.saturating_mul(1_000));
+        if !Guard::SignatureIsFresh.holds(age <= WINDOW.0.unsigned_abs()) {
             return Err(refused("its time is outside the window"));
         }
         let expected = self.sign(event, seconds, callback.body);
@@ -106,7 +108,11 @@ impl Signer {
                 // No early end: how long this takes must not tell which one came close.
                 found | one.ct_eq(&expected[..])
             });
-        if bool::from(holds) { Ok(event) } else { Err(refused("no signature holds")) }
+        if Guard::SignatureHolds.holds(bool::from(holds)) {
+            Ok(event)
+        } else {
+            Err(refused("no signature holds"))
+        }
     }
 }
 

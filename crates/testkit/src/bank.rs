@@ -5,6 +5,7 @@
 //! simulator it stands behind a line that is worse than it is.
 
 use std::collections::BTreeMap;
+use std::hash::{Hash, Hasher};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use onceward_domain::error::{Code, Error};
@@ -31,7 +32,7 @@ pub enum Mood {
 }
 
 /// Where a payment stands at the bank.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Standing {
     /// Money may come.
     Open,
@@ -84,7 +85,7 @@ impl Charged {
     }
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 struct Books {
     payments: BTreeMap<PaymentId, Account>,
     refunds: BTreeMap<RefundId, Giving>,
@@ -112,6 +113,29 @@ impl Bank {
 
     fn books(&self) -> MutexGuard<'_, Books> {
         self.books.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Another bank with the same books.
+    pub(crate) fn copy(&self) -> Self {
+        Self { books: Mutex::new(self.books().clone()) }
+    }
+
+    /// Refunds that went through and were not taken back.
+    pub(crate) fn refunds_done(&self) -> impl Iterator<Item = RefundId> {
+        let books = self.books();
+        let done = books.refunds.iter().filter(|(_, one)| matches!(one.word, Word::Refunded { .. }));
+        done.map(|(id, _)| *id).collect::<Vec<_>>().into_iter()
+    }
+
+    /// Hashes what it knows.
+    pub(crate) fn hash_books(&self, hasher: &mut impl Hasher) {
+        let books = self.books();
+        for (id, account) in &books.payments {
+            (id, account.standing, account.refunded, account.is_forced).hash(hasher);
+        }
+        for (id, refund) in &books.refunds {
+            (id, matches!(refund.word, Word::Refunded { .. })).hash(hasher);
+        }
     }
 
     /// How it answers queries and closes.

@@ -1,7 +1,8 @@
 //! What proves Onceward: a model store, conformance suites, and a simulator; never shipped in the library.
 //!
 //! **Purpose.** One suite per port that every adapter passes; an in-memory store that passes it; and, over that
-//! store, a seeded simulation of the real engine with crashes, lost answers and jumping clocks (PR-03).
+//! store, a seeded simulation of the real engine with crashes, lost answers and jumping clocks (PR-03), and a look at every
+//! interleaving of one order's money.
 //!
 //! **Invariants.** No real time, no chance from the side, no iteration over hash maps: equal seeds give equal runs.
 //!
@@ -14,8 +15,11 @@ pub mod block_on;
 pub mod clock;
 pub mod conformance;
 pub mod ids;
+pub mod interleave;
 pub mod interrupted;
 pub mod model;
 pub mod notifier;
 pub mod services;
 pub mod sim;
+
+mod treasury;

@@ -40,7 +40,7 @@ enum Command {
     Openapi(openapi::Arguments),
     /// Print completions for a shell.
     Completions(completions::Arguments),
-    /// Run the engine in a simulator, with crashes and lost answers at any step.
+    /// Look for a way to break a promise: simulated, or with real servers.
     Torture(torture::Arguments),
     /// Measure the engine beside the plain way of doing the same.
     Bench(bench::Arguments),

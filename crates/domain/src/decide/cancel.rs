@@ -14,6 +14,7 @@ use crate::due::{Charge, DueChange, Held, Lane, pack_ids};
 use crate::error::{Code, Error};
 use crate::event::Event;
 use crate::facts::Facts;
+use crate::guard::Guard;
 use crate::id::{IdKind, PurchaseId};
 use crate::machine::Machine;
 use crate::machine::order::{Order as OrderStatus, OrderEvent};
@@ -57,7 +58,9 @@ pub fn cancel(facts: &mut Facts, request: &CancelRequest) -> Result<(ChangeSet, 
             end(facts, &mut draft, request.purchase, &why)?;
         }
         OrderStatus::Paid | OrderStatus::Refunding | OrderStatus::Refunded | OrderStatus::ManualReview => {
-            return Err(Error::new(Code::OrderNotCancellable, about()));
+            if Guard::PaidOrderIsNotCancelled.stands() {
+                return Err(Error::new(Code::OrderNotCancellable, about()));
+            }
         }
     }
     let after = facts.purchases[&request.purchase].clone();
@@ -91,7 +94,7 @@ pub fn expire(facts: &mut Facts, ids: &[PurchaseId]) -> Result<(ChangeSet, Expir
         if order.status.next(OrderEvent::Expire).is_none() {
             continue;
         }
-        if facts.now < order.cancel_due_at {
+        if !Guard::GraceIsKept.holds(facts.now >= order.cancel_due_at) {
             expired.early.push((*id, order.cancel_due_at.since(facts.now)));
             continue;
         }
@@ -114,7 +117,7 @@ fn end(facts: &mut Facts, draft: &mut Draft, id: PurchaseId, why: &Why<'_>) -> R
     draft.note(facts, id, pending, why.actor, Some(why.reason.clone()));
     let mut purchase = before.clone();
     let mut order = Order { status: pending.to, cancel_reason: Some(why.reason.clone()), ..order };
-    if may_take_money(facts, id) {
+    if !Guard::CancelWaitsForProof.holds(!may_take_money(facts, id)) {
         draft.changes.due.push(DueChange::Put {
             lane: Lane::new(Lane::CANCELLATION),
             member: Arc::from(id.order().to_string()),
@@ -123,7 +126,7 @@ fn end(facts: &mut Facts, draft: &mut Draft, id: PurchaseId, why: &Why<'_>) -> R
         });
     } else {
         release(facts, draft, &mut purchase, &mut order, why.actor);
-        if facts.payments_of(id).next().is_some() {
+        if facts.payments_of(id).next().is_some() && Guard::EndedAttemptsAreConfirmedToo.stands() {
             confirm_later(facts, draft, &purchase);
         }
     }
@@ -180,13 +183,14 @@ pub fn conclude(facts: &mut Facts, asked: &Asked) -> Result<(ChangeSet, Conclude
         hear_into(facts, &mut draft, word, &asked.source)?;
     }
     let pending = facts.purchases.get(&asked.purchase).filter(|purchase| {
-        purchase.order.as_ref().is_some_and(|order| order.status == OrderStatus::CancelPending)
+        let status = purchase.order.as_ref().map(|order| order.status);
+        Guard::MoneyBeatsThePendingCancel.holds(status == Some(OrderStatus::CancelPending))
     });
     let Some(before) = pending.cloned() else {
         draft.changes.due.push(DueChange::Complete(asked.held.clone()));
         return Ok((draft.finish(facts), Concluded::Settled));
     };
-    if may_take_money(facts, asked.purchase) {
+    if !Guard::SilenceProvesNothing.holds(!may_take_money(facts, asked.purchase)) {
         draft.changes.due.push(ask_again(facts, asked));
         return Ok((draft.finish(facts), Concluded::AskAgain));
     }
@@ -197,7 +201,9 @@ pub fn conclude(facts: &mut Facts, asked: &Asked) -> Result<(ChangeSet, Conclude
     let places = purchase.lines.iter().map(|line| line.place).collect();
     draft.move_purchase(facts, &before, Step::Order { order: order.clone(), reservation, places })?;
     draft.changes.due.push(DueChange::Complete(asked.held.clone()));
-    confirm_later(facts, &mut draft, &purchase);
+    if Guard::SecondConfirmationIsPlanned.stands() {
+        confirm_later(facts, &mut draft, &purchase);
+    }
     purchase.order = Some(order);
     purchase.updated_at = facts.now;
     facts.remember(purchase);
@@ -229,7 +235,7 @@ pub fn confirm(facts: &mut Facts, asked: &Asked) -> Result<(ChangeSet, Concluded
         hear_into(facts, &mut draft, word, &asked.source)?;
         is_certain &= !matches!(word, Word::Silent { .. } | Word::Processing { .. });
     }
-    let (end, concluded) = if is_certain {
+    let (end, concluded) = if Guard::SilentConfirmationIsRepeated.holds(is_certain) {
         (DueChange::Complete(asked.held.clone()), Concluded::Settled)
     } else {
         (ask_again(facts, asked), Concluded::AskAgain)

@@ -14,6 +14,7 @@ use crate::due::{DueChange, Lane};
 use crate::error::{Code, Error};
 use crate::event::Event;
 use crate::facts::Facts;
+use crate::guard::Guard;
 use crate::id::{PaymentId, PurchaseId};
 use crate::machine::Machine;
 use crate::machine::order::{Order as OrderStatus, OrderEvent};
@@ -46,19 +47,21 @@ pub struct StartPayment {
 /// [`Code::NotFound`]; [`Code::OrderNotPayable`] where the order's state or time does not allow it.
 pub fn start(facts: &mut Facts, command: &StartPayment) -> Result<(ChangeSet, Payment), Error> {
     let about = || format!("starting a payment of order {}", command.purchase.order());
-    if let Some(known) = facts.payments.get(&command.id).filter(|one| one.purchase == command.purchase) {
+    let known = facts.payments.get(&command.id).filter(|one| one.purchase == command.purchase);
+    if let Some(known) = known.filter(|_| Guard::KnownAttemptIsAnswered.stands()) {
         return Ok((ChangeSet::default(), known.clone()));
     }
     let purchase = facts.purchases.get(&command.purchase).cloned();
     let purchase = purchase.ok_or_else(|| Error::new(Code::NotFound, about()))?;
     let order = purchase.order.clone().ok_or_else(|| Error::new(Code::NotFound, about()))?;
-    let is_payable = matches!(order.status, OrderStatus::Created | OrderStatus::Paying);
+    let is_payable = Guard::OnlyAnUnpaidOrderIsPaidFor
+        .holds(matches!(order.status, OrderStatus::Created | OrderStatus::Paying));
     let open = facts.payments_of(command.purchase).find(|one| one.is_open());
     // A pending cancel or a person may hold the order while an attempt is open: nobody is sent to pay for it then.
-    if let (true, Some(open)) = (is_payable, open) {
+    if let (true, Some(open)) = (is_payable && Guard::OneAttemptIsOpen.stands(), open) {
         return Ok((ChangeSet::default(), open.clone()));
     }
-    if !is_payable || facts.now >= order.expires_at {
+    if !is_payable || !Guard::NobodyStartsTooLate.holds(facts.now < order.expires_at) {
         return Err(Error::new(Code::OrderNotPayable, about()).in_state(order.status.name()));
     }
     let mut draft = Draft::default();
@@ -70,7 +73,9 @@ pub fn start(facts: &mut Facts, command: &StartPayment) -> Result<(ChangeSet, Pa
     }
     // Even where the state stays: a cancel that saw no open attempt, or another start, may be decided at this moment, and
     // the order's revision lets only one of them through (C47, OT-03).
-    draft.move_order(facts, &purchase, after, None)?;
+    if after != order || Guard::StartMovesTheOrder.stands() {
+        draft.move_order(facts, &purchase, after, None)?;
+    }
     let payment = Payment {
         id: command.id,
         purchase: command.purchase,
@@ -166,7 +171,9 @@ fn succeed(facts: &mut Facts, draft: &mut Draft, success: &Success<'_>) -> Resul
     let Some(payment) = facts.payments.get(&success.payment).cloned() else {
         return Ok(Heard::UnknownPayment);
     };
-    if payment.amount != success.amount {
+    let is_right = Guard::AmountAgrees.holds(payment.amount.amount() == success.amount.amount())
+        && Guard::CurrencyAgrees.holds(payment.amount.currency() == success.amount.currency());
+    if !is_right {
         return contradict(facts, draft, &payment, success);
     }
     let Some(row) = payment.status.next(PaymentEvent::Succeed) else {
@@ -189,7 +196,7 @@ fn succeed(facts: &mut Facts, draft: &mut Draft, success: &Success<'_>) -> Resul
 
 /// A success that is known already is nothing new; under another transaction it is money taken twice for one attempt.
 fn repeated(facts: &Facts, draft: &mut Draft, payment: &Payment, success: &Success<'_>) -> Heard {
-    if payment.transaction.as_ref() == Some(success.transaction) {
+    if Guard::OneTransactionPerPayment.holds(payment.transaction.as_ref() == Some(success.transaction)) {
         return Heard::Nothing;
     }
     let first = payment.transaction.as_deref().unwrap_or("none");
@@ -217,7 +224,8 @@ fn contradict(
     let Some(mut order) = purchase.order.clone() else {
         return Ok(Heard::Contradiction);
     };
-    if let Some(row) = order.status.next(OrderEvent::Freeze) {
+    let row = order.status.next(OrderEvent::Freeze);
+    if let Some(row) = row.filter(|_| Guard::WrongAmountFreezes.stands()) {
         draft.note(facts, purchase.id, row, success.source, Some(Arc::from(payment.id.to_string())));
         order.status = row.to;
         draft.move_order(facts, &purchase, order, None)?;
@@ -253,14 +261,18 @@ fn take_money(
     match order.status {
         OrderStatus::Cancelled => late_money(facts, draft, purchase, order, success),
         OrderStatus::ManualReview => {
-            let detail = format!("{} was taken while a person holds the order", success.amount);
-            draft.open_case(facts, CaseKind::PaymentWhileFrozen, success.payment.to_string(), detail);
+            if Guard::MoneyOfAFrozenOrderIsACase.stands() {
+                let detail = format!("{} was taken while a person holds the order", success.amount);
+                draft.open_case(facts, CaseKind::PaymentWhileFrozen, success.payment.to_string(), detail);
+            }
             draft.move_order(facts, purchase, order, None)?;
             Ok(Heard::Unwanted)
         }
         OrderStatus::Paid | OrderStatus::Refunding | OrderStatus::Refunded => {
             draft.move_order(facts, purchase, order, None)?;
-            give_back(facts, draft, success, RefundCause::DoublePayment);
+            if Guard::SecondMoneyGoesBack.stands() {
+                give_back(facts, draft, success, RefundCause::DoublePayment);
+            }
             Ok(Heard::Unwanted)
         }
         OrderStatus::Created | OrderStatus::Paying | OrderStatus::CancelPending => {
@@ -283,14 +295,13 @@ fn late_money(
         return reinstate(facts, draft, purchase, order, success);
     }
     draft.move_order(facts, purchase, order, None)?;
-    match rule {
-        LatePayment::Refund | LatePayment::Reinstate => {
-            give_back(facts, draft, success, RefundCause::LatePayment)
-        }
-        LatePayment::Manual => {
-            let detail = format!("{} was taken for a cancelled order", success.amount);
-            draft.open_case(facts, CaseKind::LatePayment, success.payment.to_string(), detail);
-        }
+    let is_a_persons = rule == LatePayment::Manual;
+    if is_a_persons && Guard::LateMoneyIsACase.stands() {
+        let detail = format!("{} was taken for a cancelled order", success.amount);
+        draft.open_case(facts, CaseKind::LatePayment, success.payment.to_string(), detail);
+    }
+    if !is_a_persons && Guard::LateMoneyGoesBack.stands() {
+        give_back(facts, draft, success, RefundCause::LatePayment);
     }
     Ok(Heard::Unwanted)
 }
@@ -308,8 +319,9 @@ fn can_lock_again(facts: &Facts, purchase: &Purchase) -> bool {
             .filter(|one| one.id != purchase.id && one.holds_a_place(activity.cancelled_frees_limit))
             .map(|one| u64::from(one.units_of(&line.key)))
             .sum();
-        sku.stock.available >= i64::from(line.quantity)
-            && held + u64::from(line.quantity) <= u64::from(sku.per_user_limit)
+        let has_room = held + u64::from(line.quantity) <= u64::from(sku.per_user_limit);
+        Guard::ReinstatingNeedsStock.holds(sku.stock.available >= i64::from(line.quantity))
+            && Guard::ReinstatingKeepsTheLimit.holds(has_room)
     })
 }
 
@@ -359,19 +371,14 @@ fn reinstate(
     Ok(Heard::Applied)
 }
 
-/// One refund per unwanted payment: its id follows from the payment's, so whoever finds it makes the same one.
+/// One refund per unwanted payment: a success is news once, and its id follows from the payment's, so whoever finds it
+/// makes the same one.
 fn give_back(facts: &mut Facts, draft: &mut Draft, success: &Success<'_>, cause: RefundCause) {
     let payment = facts.payments[&success.payment].clone();
     let id = refund_of_unwanted(payment.id);
-    if !facts.refunds.contains_key(&id) {
-        let reason: Arc<str> = Arc::from(cause.name());
-        super::refund::open(
-            facts,
-            draft,
-            &payment,
-            super::refund::Opening { id, amount: success.amount, cause, reason },
-        );
-    }
+    let opening =
+        super::refund::Opening { id, amount: success.amount, cause, reason: Arc::from(cause.name()) };
+    super::refund::open(facts, draft, &payment, opening);
 }
 
 impl Draft {

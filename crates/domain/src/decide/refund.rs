@@ -13,6 +13,7 @@ use crate::due::{DueChange, Lane};
 use crate::error::{Code, Error};
 use crate::event::Event;
 use crate::facts::Facts;
+use crate::guard::Guard;
 use crate::id::{PurchaseId, RefundId};
 use crate::machine::Machine;
 use crate::machine::order::{Order as OrderStatus, OrderEvent};
@@ -44,14 +45,16 @@ pub struct AskRefund {
 /// [`Code::RefundExceedsPaid`]; [`Code::Invalid`] for zero or another currency.
 pub fn ask(facts: &mut Facts, command: &AskRefund) -> Result<(ChangeSet, Refund), Error> {
     let about = || format!("refunding order {}", command.purchase.order());
-    if let Some(known) = facts.refunds.get(&command.id) {
+    if let Some(known) = facts.refunds.get(&command.id).filter(|_| Guard::KnownRefundIsAnswered.stands()) {
         return Ok((ChangeSet::default(), known.clone()));
     }
     let purchase = facts.purchases.get(&command.purchase).cloned();
     let purchase = purchase.ok_or_else(|| Error::new(Code::NotFound, about()))?;
     let mut order = purchase.order.clone().ok_or_else(|| Error::new(Code::NotFound, about()))?;
-    let is_refundable = matches!(order.status, OrderStatus::Paid | OrderStatus::Refunding);
-    let paid = facts.payments_of(command.purchase).find(|one| left_of(facts, one) > 0).cloned();
+    let is_refundable = Guard::OnlyAPaidOrderIsRefunded
+        .holds(matches!(order.status, OrderStatus::Paid | OrderStatus::Refunding));
+    let has_money = |one: &&Payment| Guard::SomethingIsLeftToRefund.holds(left_of(facts, one) > 0);
+    let paid = facts.payments_of(command.purchase).find(has_money).cloned();
     let (true, Some(payment)) = (is_refundable, paid) else {
         return Err(Error::new(Code::OrderNotRefundable, about()).in_state(order.status.name()));
     };
@@ -60,10 +63,12 @@ pub fn ask(facts: &mut Facts, command: &AskRefund) -> Result<(ChangeSet, Refund)
     let all =
         Money::new(left, currency).map_err(|error| Error::new(Code::Invalid, about()).because(error))?;
     let amount = command.amount.unwrap_or(all);
-    if amount.currency() != currency || amount.amount() == 0 {
+    let is_an_amount = Guard::RefundKeepsTheCurrency.holds(amount.currency() == currency)
+        && Guard::RefundIsNotZero.holds(amount.amount() > 0);
+    if !is_an_amount {
         return Err(Error::new(Code::Invalid, about()));
     }
-    if amount.amount() > left {
+    if !Guard::RefundsStayWithinWhatWasPaid.holds(amount.amount() <= left) {
         return Err(Error::new(Code::RefundExceedsPaid, about()));
     }
     let mut draft = Draft::default();
@@ -73,7 +78,9 @@ pub fn ask(facts: &mut Facts, command: &AskRefund) -> Result<(ChangeSet, Refund)
     }
     // Even where the state stays: another refund, or the end of one, may be decided on the same sums at this moment, and
     // the order's revision lets only one of them through (C51).
-    draft.move_order(facts, &purchase, order, None)?;
+    if Guard::RefundMovesTheOrder.stands() || purchase.order.as_ref() != Some(&order) {
+        draft.move_order(facts, &purchase, order, None)?;
+    }
     let opening =
         Opening { id: command.id, amount, cause: RefundCause::Requested, reason: command.reason.clone() };
     let refund = open(facts, &mut draft, &payment, opening);
@@ -82,7 +89,7 @@ pub fn ask(facts: &mut Facts, command: &AskRefund) -> Result<(ChangeSet, Refund)
 
 /// What of a payment's money has neither gone back nor is on its way.
 fn left_of(facts: &Facts, payment: &Payment) -> i64 {
-    if payment.status != PaymentStatus::Succeeded {
+    if !Guard::OnlyTakenMoneyGoesBack.holds(payment.status == PaymentStatus::Succeeded) {
         return 0;
     }
     let counted: i64 = facts
@@ -150,7 +157,8 @@ pub(super) fn hear_into(
     let after = Refund { status: row.to, updated_at: facts.now, ..before.clone() };
     draft.changes.refunds.push(after.clone());
     facts.refunds.insert(id, after.clone());
-    if row.to == RefundStatus::Failed && after.cause != RefundCause::Requested {
+    let is_refused = row.to == RefundStatus::Failed && after.cause != RefundCause::Requested;
+    if is_refused && Guard::RefusedUnwantedRefundIsACase.stands() {
         let detail = format!("the provider refused to give {} back ({})", after.amount, after.cause.name());
         draft.open_case(facts, CaseKind::RefundFailed, id.to_string(), detail);
     }
@@ -185,9 +193,15 @@ fn settle_order(
     let is_open = facts.refunds_of(purchase.id).any(Refund::is_open);
     let event = match order.status {
         OrderStatus::Refunding if order.refunded == order.paid => Some(OrderEvent::CompleteRefund),
-        OrderStatus::Refunding if !is_open => Some(OrderEvent::EndRefund),
+        OrderStatus::Refunding if Guard::LastRefundEndsRefunding.holds(!is_open) => {
+            Some(OrderEvent::EndRefund)
+        }
         // A refund still under way may only be of money that came after the full refund: silence returns nothing (DR-02).
-        OrderStatus::Refunded if order.refunded < order.paid && !is_open => Some(OrderEvent::ReturnRefund),
+        OrderStatus::Refunded
+            if order.refunded < order.paid && Guard::OpenRefundReturnsNothing.holds(!is_open) =>
+        {
+            Some(OrderEvent::ReturnRefund)
+        }
         OrderStatus::Refunding
         | OrderStatus::Refunded
         | OrderStatus::Created
@@ -206,7 +220,8 @@ fn settle_order(
     }
     // Even where nothing of the order changed: another refund may end on the same facts, each taking the other for open, and
     // the order would stay REFUNDING for ever.
-    if order != original || before.is_open() != after.is_open() {
+    let has_ended = before.is_open() != after.is_open();
+    if order != original || (has_ended && Guard::RefundsEndMovesTheOrder.stands()) {
         draft.move_order(facts, purchase, order, None)?;
     }
     Ok(())

@@ -10,6 +10,7 @@ use onceward_domain::derive::payload_hash;
 use onceward_domain::due::{DueChange, Lane};
 use onceward_domain::error::{Code, Error};
 use onceward_domain::facts::{Facts, Need};
+use onceward_domain::guard::Guard;
 use onceward_domain::id::{OrderId, PaymentId, PurchaseId};
 use onceward_domain::machine::payment::Payment as PaymentStatus;
 use onceward_domain::money::Money;
@@ -76,7 +77,7 @@ async fn ask_about_open(engine: &Engine, purchase: PurchaseId, starting: Payment
     let known =
         engine.store().view(Need { purchases: vec![purchase], attempts: vec![purchase], ..Need::default() });
     let known = known.await?;
-    if known.payments.contains_key(&starting) {
+    if known.payments.contains_key(&starting) || !Guard::OpenAttemptIsAskedAbout.stands() {
         return Ok(());
     }
     for payment in known.payments_of(purchase).filter(|one| one.is_open()) {
@@ -143,7 +144,7 @@ pub async fn callback(engine: &Engine, provider: &str, raw: &RawCallback<'_>) ->
     let source: Arc<str> = Arc::from("callback");
     let heard = execute(engine, "callback.heard", need, move |facts: &mut Facts| {
         let (mut changes, heard) = pay::hear(facts, &word, &source)?;
-        if heard != Heard::UnknownPayment {
+        if Guard::UnknownPaymentIsKept.holds(heard != Heard::UnknownPayment) {
             changes.due.push(DueChange::Remove { lane: Lane::new(Lane::CALLBACK), member: member.clone() });
         }
         Ok((changes, heard))
@@ -177,9 +178,9 @@ async fn keep(
     let need = Need { callbacks: vec![key.clone()], ..Need::default() };
     let (entry, payload): (Vec<u8>, Vec<u8>) = (wire::encode_word(word), body.to_vec());
     execute(engine, "callback.keep", need, move |facts: &mut Facts| {
-        if let Some(first) = facts.callbacks.get(&key) {
+        if let Some(first) = facts.callbacks.get(&key).filter(|_| Guard::EventIsKeptOnce.stands()) {
             let mut changes = ChangeSet::default();
-            if first.payload_hash != payload_hash(&payload) {
+            if !Guard::EventHasOneBody.holds(first.payload_hash == payload_hash(&payload)) {
                 // Not what was answered before: kept for a person, never applied (C91).
                 let subject: Arc<str> = member_of(&key.0, &key.1);
                 let detail: Arc<str> = Arc::from(String::from_utf8_lossy(&payload).into_owned());

@@ -11,6 +11,7 @@ use onceward_domain::decide::cancel::{Asked, Concluded, conclude, confirm};
 use onceward_domain::due::{Claimed, Lane, unpack_ids};
 use onceward_domain::error::{Class, Error};
 use onceward_domain::facts::{Facts, Need};
+use onceward_domain::guard::Guard;
 use onceward_domain::id::PurchaseId;
 use onceward_domain::machine::payment::Payment as PaymentStatus;
 use onceward_domain::payment::{Payment, Word};
@@ -103,7 +104,10 @@ async fn ask_about(engine: &Engine, round: Round, entry: &Claimed) -> Result<Con
 fn must_ask(round: Round, payment: &Payment) -> bool {
     match round {
         Round::Cancellation => payment.is_open(),
-        Round::Confirmation => payment.status != PaymentStatus::Succeeded,
+        Round::Confirmation if Guard::ClosedAttemptsAreConfirmed.stands() => {
+            payment.status != PaymentStatus::Succeeded
+        }
+        Round::Confirmation => payment.is_open(),
     }
 }
 
@@ -125,9 +129,9 @@ async fn ask(engine: &Engine, round: Round, payment: &Payment) -> Word {
     if round == Round::Confirmation || !is_open {
         return first;
     }
+    let closed = listen(&*provider, payment, Asking::Close).await;
     // The provider's word after closing counts, not its answer to the close.
-    drop(listen(&*provider, payment, Asking::Close).await);
-    listen(&*provider, payment, Asking::Query).await
+    if Guard::CloseIsNoProof.stands() { listen(&*provider, payment, Asking::Query).await } else { closed }
 }
 
 #[derive(Clone, Copy)]
@@ -143,6 +147,7 @@ async fn listen(provider: &dyn Provider, payment: &Payment, asking: Asking) -> W
     };
     answer.unwrap_or_else(|error| {
         observe::provider_silent(provider.name(), &error);
-        Word::Silent { payment: payment.id }
+        let payment = payment.id;
+        if Guard::SilenceIsNoWord.stands() { Word::Silent { payment } } else { Word::Closed { payment } }
     })
 }

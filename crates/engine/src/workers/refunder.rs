@@ -11,6 +11,7 @@ use onceward_domain::decide::pay::hear;
 use onceward_domain::due::{Charge, Claimed, DueChange, Lane};
 use onceward_domain::error::{Class, Error};
 use onceward_domain::facts::{Facts, Need};
+use onceward_domain::guard::Guard;
 use onceward_domain::id::RefundId;
 use onceward_domain::payment::{Refund, Word};
 use onceward_domain::ports::provider::RefundOrder;
@@ -96,7 +97,8 @@ async fn close(engine: &Engine, entry: &Claimed, heard: Option<(Refund, Word)>) 
         let mut is_over = true;
         if let Some((_, word)) = &heard {
             (changes, _) = hear(facts, word, &source)?;
-            is_over = matches!(word, Word::Refunded { .. } | Word::RefundFailed { .. });
+            let is_last = matches!(word, Word::Refunded { .. } | Word::RefundFailed { .. });
+            is_over = Guard::SilentRefundIsRepeated.holds(is_last);
         }
         let held = held.clone();
         changes.due.push(if is_over {

@@ -11,6 +11,7 @@ use onceward_domain::decide::queue::exhaust;
 use onceward_domain::due::{Charge, Claimed, DueChange, Lane, Sequence};
 use onceward_domain::error::{Class, Error};
 use onceward_domain::facts::{Facts, Need};
+use onceward_domain::guard::Guard;
 use onceward_domain::payment::{Case, CaseKind, Word};
 use onceward_domain::retry::After;
 
@@ -86,13 +87,14 @@ async fn process(engine: &Engine, entry: &Claimed) -> Result<Heard, Error> {
     execute(engine, "callback.heard", need, move |facts: &mut Facts| {
         let (mut changes, heard) = hear(facts, &word, &source)?;
         let held = entry.held.clone();
+        let is_known = Guard::UnknownPaymentIsKept.holds(heard != Heard::UnknownPayment);
         match after {
-            After::Again(wait) if heard == Heard::UnknownPayment => {
+            _ if is_known => changes.due.push(DueChange::Complete(held)),
+            After::Again(wait) => {
                 let due_at = facts.now.plus(wait);
                 changes.due.push(DueChange::Retry { held, due_at, body: None, charge: Charge::Keep });
             }
-            After::Exhausted if heard == Heard::UnknownPayment => exhaust(facts, &mut changes, &held),
-            After::Again(_) | After::Exhausted => changes.due.push(DueChange::Complete(held)),
+            After::Exhausted => exhaust(facts, &mut changes, &held),
         }
         Ok((changes, heard))
     })

@@ -19,7 +19,7 @@ use onceward_domain::ports::Answer;
 use onceward_domain::ports::provider::{
     ChargeOrder, ClientData, PaymentOrder, Provider, RawCallback, RefundOrder, Verified,
 };
-use onceward_domain::ports::store::{OrderFilter, PageRequest, Store, Work};
+use onceward_domain::ports::store::{Expiring, OrderFilter, PageRequest, Store, Work};
 use onceward_domain::purchase::Purchase;
 use onceward_domain::tally::Tally;
 use onceward_domain::time::Timestamp;
@@ -119,6 +119,10 @@ impl Store for SlowStore {
 
     fn list_orders(&self, filter: OrderFilter, page: PageRequest) -> Answer<'_, Vec<Purchase>> {
         slowly(self.0.list_orders(filter, page))
+    }
+
+    fn expiries(&self, limit: u32, after: Option<Expiring>) -> Answer<'_, Vec<Expiring>> {
+        self.0.expiries(limit, after)
     }
 
     fn list_cases(&self, page: PageRequest) -> Answer<'_, Vec<(i64, Case)>> {

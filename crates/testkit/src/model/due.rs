@@ -128,7 +128,7 @@ impl Rows {
     }
 
     /// Earliest due-time, or lease end.
-    pub(super) fn next_due(&self, lane: &Lane) -> Option<Timestamp> {
+    pub(crate) fn next_due(&self, lane: &Lane) -> Option<Timestamp> {
         if self.is_paused(lane) {
             return None;
         }

@@ -75,6 +75,11 @@ impl ModelStore {
         Self { clock, defect, rows: Mutex::new(Rows::default()) }
     }
 
+    /// A store that holds these rows.
+    pub(crate) fn holding(clock: Arc<dyn Clock>, rows: Rows) -> Self {
+        Self { clock, defect: Defect::None, rows: Mutex::new(rows) }
+    }
+
     /// The rows themselves; the open transaction is never seen, because the lock is held for all of it.
     pub(crate) fn rows(&self) -> MutexGuard<'_, Rows> {
         // A decision that panics leaves an open transaction behind; what it wrote is taken back first.

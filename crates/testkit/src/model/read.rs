@@ -61,7 +61,7 @@ impl Rows {
     }
 
     /// Sums over everything.
-    pub(super) fn tally(&self, now: Timestamp) -> Tally {
+    pub(crate) fn tally(&self, now: Timestamp) -> Tally {
         let purchases = || self.purchases.iter().map(|(_, purchase)| purchase);
         let count = |wanted: &dyn Fn(&Purchase) -> bool| {
             u64::try_from(purchases().filter(|purchase| wanted(purchase)).count()).expect("memory is smaller")

@@ -72,7 +72,7 @@ pub(crate) type EntryKey =
     (Option<PurchaseId>, Option<onceward_domain::id::AdjustmentId>, SkuKey, &'static str);
 
 /// Everything that is kept.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Rows {
     pub(crate) activities: Table<ActivityId, Activity>,
     pub(crate) skus: Table<SkuKey, Sku>,

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::ops::RangeBounds;
 
 /// Rows by key, with a journal of what the open transaction changed.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Table<K, V> {
     rows: BTreeMap<K, V>,
     undo: Vec<(K, Option<V>)>,

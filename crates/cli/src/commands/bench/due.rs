@@ -29,9 +29,9 @@ use crate::bench::cpu;
 use crate::bench::histogram::Histogram;
 use crate::bench::report::{Machine, Report};
 use crate::client::{Client, Losses, pause};
-use crate::commands::demo::server::Server;
 use crate::failure::Failure;
 use crate::output;
+use crate::outside::server::{Haste, Server};
 use crate::time::SystemClock;
 use crate::wiring;
 
@@ -337,8 +337,11 @@ async fn until_at_rest(server: &Server) -> Result<(), Failure> {
     }
 }
 
+/// What the shipped server has where nothing is set.
+const DEFAULTS: Haste = Haste { lease: Millis(15_000), provider_timeout: Millis(2_000) };
+
 async fn cores_used_by_a_server(folder: &std::path::Path) -> Result<f64, Failure> {
-    let mut server = Server::new(folder);
+    let mut server = Server::new(folder, DEFAULTS);
     server.start().await?;
     let process = server.process().ok_or_else(|| Failure::Other("the server ended by itself".to_owned()))?;
     let used = || {

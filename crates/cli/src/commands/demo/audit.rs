@@ -7,38 +7,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use super::buyer::{DIRECT, HOT, SALE, UNPAID, UNPAID_SALE, short};
+use super::buyer::{DIRECT, HOT, PAID, PAID_SALE, SALE, UNPAID, UNPAID_SALE};
 use super::sale::Sale;
 use super::tally::{Receipt, Seen};
 use crate::client::{Answer, Client};
 use crate::failure::Failure;
-
-/// Most pages of a list that are read: far more than the largest demonstration has.
-const PAGES_MAX: u32 = 100_000;
-/// Places that a detail names; the rest is counted.
-const NAMED: usize = 3;
-
-/// One thing that must hold.
-#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
-pub(crate) struct Check {
-    /// Stable name.
-    pub(crate) name: String,
-    /// Whether it holds.
-    pub(crate) holds: bool,
-    /// What was compared, or what is wrong.
-    pub(crate) detail: String,
-}
-
-impl Check {
-    /// From what is wrong; nothing wrong is good.
-    pub(crate) fn of(name: &str, compared: &str, wrong: &[String]) -> Self {
-        let detail = match wrong.len() {
-            0 => compared.to_owned(),
-            count => format!("{count} wrong: {}", wrong[..count.min(NAMED)].join("; ")),
-        };
-        Self { name: name.to_owned(), holds: wrong.is_empty(), detail }
-    }
-}
+use crate::outside::check::{Check, of_the_server};
+use crate::outside::list::orders_of;
+use crate::outside::statement::{self, Account, disagreement};
 
 /// What the reckoning found.
 pub(crate) struct Findings {
@@ -52,8 +28,19 @@ pub(crate) struct Findings {
     pub(crate) cancelled: usize,
     /// Orders that expired unpaid.
     pub(crate) expired: usize,
+    /// What became of the payments.
+    pub(crate) money: Money,
     /// Bytes of the store on disk.
     pub(crate) store_bytes: u64,
+}
+
+/// What became of the payments.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Money {
+    /// Orders that were paid, and keep their money.
+    pub(crate) paid: usize,
+    /// Orders that were cancelled, and whose money went back.
+    pub(crate) given_back: usize,
 }
 
 /// Holds everything against everything.
@@ -64,6 +51,7 @@ pub(crate) async fn reckon(sale: &Sale<'_>, seen: &Seen) -> Result<Findings, Fai
     let mut client = sale.client();
     let mut orders = orders_of(&mut client, SALE).await?;
     orders.extend(orders_of(&mut client, UNPAID_SALE).await?);
+    let paying = orders_of(&mut client, PAID_SALE).await?;
     let live = |order: &&Value| order["status"] != "CANCELLED";
     let winners = orders.iter().filter(|order| sku_of(order) == HOT).filter(live).count();
     let (expired, cancelled): (Vec<&Value>, Vec<&Value>) = orders
@@ -71,6 +59,9 @@ pub(crate) async fn reckon(sale: &Sale<'_>, seen: &Seen) -> Result<Findings, Fai
         .filter(|order| order["status"] == "CANCELLED")
         .partition(|order| sku_of(order) == UNPAID);
 
+    let (cancelled, expired) = (cancelled.len(), expired.len());
+    let (agreement, money) = agrees_with_the_bank(&mut client, sale, seen, &paying).await?;
+    orders.extend(paying);
     let mut checks = vec![
         winners_are_the_stock(winners, sale.plan.stock),
         receipts_are_kept(&mut client, seen).await?,
@@ -78,32 +69,14 @@ pub(crate) async fn reckon(sale: &Sale<'_>, seen: &Seen) -> Result<Findings, Fai
         limit_is_kept(&orders),
         cancels_are_kept(&orders, seen),
         unpaid_orders_expired(&orders, sale.plan.unpaid_stock),
+        agreement,
         Check::of("answers_keep_their_promise", &format!("{} requests", seen.requests), &seen.contradictions),
     ];
     checks.push(stock_is_conserved(sale, &mut client).await?);
     let overview = client.get("/v1/ops/overview").await?;
     let store_bytes = overview.body["store"]["bytes"].as_u64().unwrap_or(0);
     checks.extend(of_the_server(&mut client).await?);
-    let (cancelled, expired) = (cancelled.len(), expired.len());
-    Ok(Findings { checks, orders: orders.len(), winners, cancelled, expired, store_bytes })
-}
-
-async fn orders_of(client: &mut Client<'_>, activity: &str) -> Result<Vec<Value>, Failure> {
-    let first = format!("/v1/orders?activity_id={activity}&limit=200");
-    let mut orders = Vec::new();
-    let mut path = first.clone();
-    for _page in 0..PAGES_MAX {
-        let mut answer = client.get(&path).await?;
-        let Some(Value::Array(data)) = answer.body.get_mut("data").map(Value::take) else {
-            return Err(Failure::Other(format!("a list of orders is {}", short(&answer))));
-        };
-        orders.extend(data);
-        match answer.body["next"].as_str() {
-            Some(cursor) => path = format!("{first}&after={cursor}"),
-            None => return Ok(orders),
-        }
-    }
-    Err(Failure::Other("the list of orders does not end".to_owned()))
+    Ok(Findings { checks, orders: orders.len(), winners, cancelled, expired, money, store_bytes })
 }
 
 fn text<'v>(value: &'v Value, name: &str) -> &'v str {
@@ -135,7 +108,7 @@ async fn receipts_are_kept(client: &mut Client<'_>, seen: &Seen) -> Result<Check
             || answer.text("order_id") != receipt.id
             || answer.text("user_id") != receipt.user
         {
-            wrong.push(format!("order {} of {} is {}", receipt.id, receipt.user, short(&answer)));
+            wrong.push(format!("order {} of {} is {}", receipt.id, receipt.user, answer.short()));
         }
     }
     let compared =
@@ -146,7 +119,7 @@ async fn receipts_are_kept(client: &mut Client<'_>, seen: &Seen) -> Result<Check
 fn fault_of_reservation(receipt: &Receipt, answer: &Answer) -> Option<String> {
     let Receipt { id, user, request, .. } = receipt;
     if answer.status != 200 || answer.text("reservation_id") != id {
-        return Some(format!("{id} of {user} is {}", short(answer)));
+        return Some(format!("{id} of {user} is {}", answer.short()));
     }
     if answer.text("user_id") != user || answer.text("request_id") != request {
         return Some(format!("{id} of {user} is somebody else's"));
@@ -210,10 +183,34 @@ fn unpaid_orders_expired(orders: &[Value], expected: usize) -> Check {
     Check::of("unpaid_orders_expired", &format!("{} expired, their units free again", unpaid.len()), &wrong)
 }
 
+/// Every order that somebody wanted to pay, against the bank's own statement.
+async fn agrees_with_the_bank(
+    client: &mut Client<'_>,
+    sale: &Sale<'_>,
+    seen: &Seen,
+    orders: &[Value],
+) -> Result<(Check, Money), Failure> {
+    let mut accounts = statement::read(client, sale.began).await?;
+    let (mut wrong, mut money) = (Vec::new(), Money::default());
+    for order in orders {
+        let id = text(order, "order_id");
+        let payments = seen.payments.iter().filter(|payment| payment.order == id);
+        let accounts: Vec<Account> =
+            payments.map(|payment| accounts.remove(&payment.id).unwrap_or_default()).collect();
+        wrong.extend(disagreement(order, &accounts, 0));
+        let is_taken = accounts.iter().any(|account| !account.taken.is_empty());
+        money.paid += usize::from(text(order, "status") == "PAID");
+        money.given_back += usize::from(text(order, "status") == "CANCELLED" && is_taken);
+    }
+    wrong.extend(accounts.keys().map(|payment| format!("payment {payment} is nobody's")));
+    let compared = format!("{} paid and kept, {} given back once", money.paid, money.given_back);
+    Ok((Check::of("order_and_bank_agree", &compared, &wrong), money))
+}
+
 /// Seen from outside: both conservation laws, and that gate and store say the same.
 async fn stock_is_conserved(sale: &Sale<'_>, client: &mut Client<'_>) -> Result<Check, Failure> {
     let mut wrong = Vec::new();
-    let skus = [(SALE, HOT), (UNPAID_SALE, UNPAID), (SALE, DIRECT)];
+    let skus = [(SALE, HOT), (UNPAID_SALE, UNPAID), (SALE, DIRECT), (PAID_SALE, PAID)];
     for (activity, sku) in skus {
         let answer = sale.sku(client, activity, sku).await?;
         let count = |part: &str, name: &str| answer.body[part][name].as_i64().unwrap_or(i64::MIN / 8);
@@ -234,22 +231,4 @@ async fn stock_is_conserved(sale: &Sale<'_>, client: &mut Client<'_>) -> Result<
     }
     let compared = format!("{} SKUs: stock and admission add up and agree", skus.len());
     Ok(Check::of("stock_and_admission_agree", &compared, &wrong))
-}
-
-async fn of_the_server(client: &mut Client<'_>) -> Result<Vec<Check>, Failure> {
-    let answer = client.get("/v1/ops/invariants").await?;
-    let checks: Vec<Check> = answer.body["checks"]
-        .as_array()
-        .map_or(&[][..], Vec::as_slice)
-        .iter()
-        .map(|check| Check {
-            name: text(check, "name").to_owned(),
-            holds: check["holds"] == true,
-            detail: text(check, "detail").to_owned(),
-        })
-        .collect();
-    if answer.status != 200 || checks.is_empty() {
-        return Err(Failure::Other(format!("the server's invariants are {}", short(&answer))));
-    }
-    Ok(checks)
 }

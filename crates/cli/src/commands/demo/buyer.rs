@@ -4,24 +4,37 @@
 //! for this situation or a contradiction. Deliberately absent: looking at the server's stock; a buyer knows only what
 //! it was told.
 
-use serde_json::json;
+use std::time::Duration;
 
-use super::plan::Habit;
-use super::tally::{Receipt, Tally};
-use crate::client::{Answer, Client};
+use serde_json::json;
+use tokio::time::Instant;
+
+use super::plan::{Habit, Telling};
+use super::tally::{Payment, Receipt, Tally};
+use crate::client::{Answer, Client, pause};
 use crate::failure::Failure;
 
 /// The sale whose orders wait long for their payment.
 pub(crate) const SALE: &str = "demo-sale";
 /// The sale whose orders expire at once.
 pub(crate) const UNPAID_SALE: &str = "demo-unpaid";
+/// The sale whose orders are paid, or expire soon.
+pub(crate) const PAID_SALE: &str = "demo-paid";
 /// The SKU that everybody wants.
 pub(crate) const HOT: &str = "hot";
 /// The SKU whose orders expire.
 pub(crate) const UNPAID: &str = "unpaid";
+/// The SKU whose orders are paid.
+pub(crate) const PAID: &str = "paid";
 /// The SKU that is ordered directly.
 pub(crate) const DIRECT: &str = "direct";
 
+/// Between two looks at something that needs a moment.
+const LOOK: Duration = Duration::from_millis(10);
+/// How late a late callback is: later than its order waits for its payment.
+const LATE_MS: u64 = 1_500;
+/// From a cancel to the second confirmation.
+pub(crate) const CONFIRM_AFTER: Duration = Duration::from_secs(1);
 /// How long one look at a reservation waits for its order.
 const WAIT_MS: u32 = 2_000;
 /// Most looks at one reservation. Work that a killed server had claimed waits for the end of its lease.
@@ -54,11 +67,12 @@ impl Buyer<'_, '_> {
                 None => Ok(()),
             },
             Habit::Cancels => self.buy_and_cancel().await,
-            Habit::OrdersDirectly => self.order_directly().await.map(drop),
+            Habit::Pays(telling) => self.buy_and_pay(telling).await,
+            Habit::OrdersDirectly => self.order_directly(SALE, DIRECT).await.map(drop),
             Habit::OrdersDirectlyTwice => {
-                let first = self.order_directly().await?;
+                let first = self.order_directly(SALE, DIRECT).await?;
                 self.tally.lock().repeats += 1;
-                let again = self.order_directly().await?;
+                let again = self.order_directly(SALE, DIRECT).await?;
                 self.expect(first == again, || {
                     format!("a repeated direct order is {again:?}, not {first:?}")
                 });
@@ -89,7 +103,7 @@ impl Buyer<'_, '_> {
                 Ok(None)
             }
             _ => {
-                seen.contradict(format!("{} asked for {sku} and got {}", self.user, short(&answer)));
+                seen.contradict(format!("{} asked for {sku} and got {}", self.user, answer.short()));
                 Ok(None)
             }
         }
@@ -113,7 +127,7 @@ impl Buyer<'_, '_> {
         self.tally.lock().repeats += 1;
         let again = self.ask_to_reserve(SALE, HOT, "1", 1).await?;
         let is_same = again.status == 200 && again.text("reservation_id") == first;
-        self.expect(is_same, || format!("a repeat of {first} is {}", short(&again)));
+        self.expect(is_same, || format!("a repeat of {first} is {}", again.short()));
         Ok(())
     }
 
@@ -142,7 +156,7 @@ impl Buyer<'_, '_> {
         if is_refused {
             self.tally.lock().refuse(code);
         }
-        self.expect(is_refused, || format!("{what} is not refused by {code} but {}", short(answer)));
+        self.expect(is_refused, || format!("{what} is not refused by {code} but {}", answer.short()));
     }
 
     async fn wait_for_order(&mut self, reservation: &str) -> Result<Option<String>, Failure> {
@@ -154,7 +168,7 @@ impl Buyer<'_, '_> {
                 (200, "RESERVED") => {}
                 (200, "ORDER_CREATED") => return Ok(Some(answer.text("order_id").to_owned())),
                 _ => {
-                    self.expect(false, || format!("reservation {reservation} became {}", short(&answer)));
+                    self.expect(false, || format!("reservation {reservation} became {}", answer.short()));
                     return Ok(None);
                 }
             }
@@ -170,7 +184,7 @@ impl Buyer<'_, '_> {
         self.tally.lock().requests += 1;
         let answer = self.client.post(&path, &json!({"reason": "changed my mind"})).await?;
         let is_cancelled = answer.status == 200 && answer.text("status") == "CANCELLED";
-        self.expect(is_cancelled, || format!("cancelling {order} is {}", short(&answer)));
+        self.expect(is_cancelled, || format!("cancelling {order} is {}", answer.short()));
         let mut seen = self.tally.lock();
         if let Some(receipt) = seen.reservations.iter_mut().find(|receipt| receipt.id == reservation) {
             receipt.is_cancelled = is_cancelled;
@@ -178,19 +192,78 @@ impl Buyer<'_, '_> {
         Ok(())
     }
 
-    async fn order_directly(&mut self) -> Result<Option<String>, Failure> {
-        let lines = json!([{"activity_id": SALE, "sku_id": DIRECT, "quantity": 1}]);
+    async fn buy_and_pay(&mut self, telling: Telling) -> Result<(), Failure> {
+        let Some(order) = self.order_directly(PAID_SALE, PAID).await? else { return Ok(()) };
+        let path = format!("/v1/orders/{order}/payments");
+        let key = format!("pay-{}", self.user);
+        self.tally.lock().requests += 1;
+        let started = self.client.post_once(&path, &key, &json!({"provider": "sandbox"})).await?;
+        if started.text("code") == "order_not_payable" {
+            // The power was away for longer than the order waits.
+            return Ok(());
+        }
+        self.expect(started.status == 201, || format!("starting to pay is {}", started.short()));
+        let payment = Payment { order, id: started.text("payment_id").to_owned() };
+        self.tally.lock().payments.push(payment.clone());
+        if telling != Telling::NeverAndTooLate {
+            return self.pay(&payment.id, telling).await;
+        }
+        let asked = Instant::now();
+        self.cancel_and_wait(&payment.order).await?;
+        self.pay(&payment.id, telling).await?;
+        if asked.elapsed() > CONFIRM_AFTER / 2 {
+            // The second confirmation may have been before the money. Nobody asks a third time; a bank tells at last.
+            self.pay(&payment.id, Telling::Once).await?;
+        }
+        Ok(())
+    }
+
+    /// Cancels, and waits until the bank has proved that nothing was paid.
+    async fn cancel_and_wait(&mut self, order: &str) -> Result<(), Failure> {
+        let path = format!("/v1/orders/{order}");
+        self.tally.lock().requests += 1;
+        self.client.post(&format!("{path}/cancel"), &json!({"reason": "changed my mind"})).await?;
+        while self.client.get(&path).await?.text("status") == "CANCEL_PENDING" {
+            pause(LOOK).await;
+        }
+        Ok(())
+    }
+
+    async fn pay(&mut self, payment: &str, telling: Telling) -> Result<(), Failure> {
+        let body = match telling {
+            Telling::Once => json!({"callback": "send"}),
+            Telling::Twice => json!({"callback": "duplicate"}),
+            Telling::Late => json!({"callback": "send", "delay_ms": LATE_MS}),
+            Telling::Never => json!({"callback": "drop"}),
+            Telling::NeverAndTooLate => json!({"callback": "drop", "force": true}),
+        };
+        let path = format!("/sandbox/payments/{payment}/succeed");
+        loop {
+            self.tally.lock().requests += 1;
+            let answer = self.client.post(&path, &body).await?;
+            // Not there yet where the power failed before the bank was told; closed where the order's time was up.
+            if answer.status != 404 {
+                let is_played = matches!((answer.status, answer.text("code")), (200, _) | (409, "conflict"));
+                self.expect(is_played, || format!("paying is {}", answer.short()));
+                return Ok(());
+            }
+            pause(LOOK).await;
+        }
+    }
+
+    async fn order_directly(&mut self, activity: &str, sku: &'static str) -> Result<Option<String>, Failure> {
+        let lines = json!([{"activity_id": activity, "sku_id": sku, "quantity": 1}]);
         let body = json!({"user_id": self.user, "request_id": "direct", "lines": lines});
         self.tally.lock().requests += 1;
         let answer = self.client.post("/v1/orders", &body).await?;
         let id = answer.text("order_id").to_owned();
         let is_made = matches!(answer.status, 200 | 201) && !id.is_empty();
-        self.expect(is_made, || format!("a direct order is {}", short(&answer)));
+        self.expect(is_made, || format!("a direct order is {}", answer.short()));
         if !is_made {
             return Ok(None);
         }
         let receipt = Receipt {
-            sku: DIRECT,
+            sku,
             user: self.user.clone(),
             request: "direct".to_owned(),
             id: id.clone(),
@@ -207,13 +280,5 @@ impl Buyer<'_, '_> {
         if !holds {
             self.tally.lock().contradict(format!("{}: {}", self.user, otherwise()));
         }
-    }
-}
-
-/// Status and code, or the body where it has none.
-pub(crate) fn short(answer: &Answer) -> String {
-    match answer.body["code"].as_str() {
-        Some(code) => format!("{} {code}", answer.status),
-        None => format!("{} {}", answer.status, answer.body),
     }
 }

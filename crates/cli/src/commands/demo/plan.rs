@@ -13,6 +13,8 @@ pub(crate) const KILLS_MIN: usize = 10;
 const KILLS_MAX: usize = 14;
 /// Fewest buyers above the stock, so that a tiny sale still lasts for all the kills.
 const SURPLUS_MIN: usize = 60;
+/// Fewest buyers who pay: two for each way in which the shop may hear of it.
+const PAYERS_MIN: usize = 2 * Telling::ALL.len();
 /// The sale's last tenth is left alone, so that every kill interrupts somebody.
 const KILLED_PART: (usize, usize) = (9, 10);
 
@@ -37,6 +39,29 @@ pub(crate) enum Habit {
     OrdersDirectly,
     /// Orders directly, and sends the same once more.
     OrdersDirectlyTwice,
+    /// Orders directly and pays at the bank.
+    Pays(Telling),
+}
+
+/// How the shop hears of a payment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Telling {
+    /// By a callback.
+    Once,
+    /// By two.
+    Twice,
+    /// By one that comes late.
+    Late,
+    /// Not at all: the callback gets lost.
+    Never,
+    /// Not at all, and the money moves only after the order was cancelled.
+    NeverAndTooLate,
+}
+
+impl Telling {
+    /// All ways.
+    pub(crate) const ALL: [Self; 5] =
+        [Self::Once, Self::Twice, Self::Late, Self::Never, Self::NeverAndTooLate];
 }
 
 /// How often each habit is met among a hundred buyers of the hot SKU; the rest ask once.
@@ -57,6 +82,8 @@ pub(crate) struct Plan {
     pub(crate) unpaid_stock: usize,
     /// Units of the SKU that is ordered directly, and as many buyers.
     pub(crate) direct_stock: usize,
+    /// Units of the SKU whose orders are paid, and as many buyers.
+    pub(crate) paid_stock: usize,
     /// Everybody who comes, in the order of coming; the position is the buyer's number.
     pub(crate) buyers: Vec<Habit>,
     /// After how many finished buyers the server is killed; ascending.
@@ -81,6 +108,8 @@ impl Plan {
                 },
             ),
         );
+        let paid_stock = (stock / 10).max(PAYERS_MIN);
+        buyers.extend((0..paid_stock).map(|number| Habit::Pays(Telling::ALL[number % Telling::ALL.len()])));
         buyers.shuffle(&mut rng);
         let kills = if with_kills { kill_points(&mut rng, buyers.len()) } else { Vec::new() };
         let at_once = match kills.len() {
@@ -88,7 +117,7 @@ impl Plan {
             // Few enough that the sale does not run past the next kill while the server is down.
             count => (buyers.len() / (2 * count)).clamp(2, AT_ONCE_MAX),
         };
-        Self { stock, unpaid_stock: side, direct_stock: side, buyers, kills, at_once }
+        Self { stock, unpaid_stock: side, direct_stock: side, paid_stock, buyers, kills, at_once }
     }
 }
 
@@ -131,7 +160,7 @@ mod tests {
         for stock in [1, 2, 10, 57, 2000] {
             for seed in 0..50 {
                 let plan = Plan::new(stock, seed, true);
-                let hot = plan.buyers.len() - plan.unpaid_stock - plan.direct_stock;
+                let hot = plan.buyers.len() - plan.unpaid_stock - plan.direct_stock - plan.paid_stock;
                 assert!(hot > stock, "{stock} {seed}");
                 assert!(
                     (KILLS_MIN..=KILLS_MAX).contains(&plan.kills.len()),

@@ -7,7 +7,7 @@ use std::io::{self, Write};
 
 use serde::Serialize;
 
-use super::audit::Check;
+use crate::outside::check::Check;
 
 const WIDTH: usize = 80;
 
@@ -46,6 +46,10 @@ pub(crate) struct Report {
     pub(crate) cancelled: usize,
     /// Orders that expired unpaid.
     pub(crate) expired: usize,
+    /// Orders that were paid, and keep their money.
+    pub(crate) paid: usize,
+    /// Orders that were cancelled, and whose money went back.
+    pub(crate) given_back: usize,
     /// From the first buyer to the last check.
     pub(crate) elapsed_ms: u64,
     /// Bytes of the store on disk.
@@ -83,6 +87,7 @@ impl Report {
         line(out, "orders", &format!("{}, of them {} direct", self.orders, self.direct_orders))?;
         line(out, "winners", &self.winners.to_string())?;
         line(out, "cancelled", &format!("{} by buyers, {} unpaid", self.cancelled, self.expired))?;
+        line(out, "payments", &format!("{} kept, {} given back", self.paid, self.given_back))?;
         line(out, "store", &format!("{} KiB", self.store_bytes / 1024))?;
         line(out, "time", &format!("{:.1} s", self.elapsed_ms as f64 / 1000.0))?;
         line(out, "seed", &self.seed.to_string())?;
@@ -139,6 +144,8 @@ mod tests {
             direct_orders: 100,
             cancelled: 100,
             expired: 100,
+            paid: 120,
+            given_back: 40,
             elapsed_ms: 12_345,
             store_bytes: 1 << 20,
             holds: false,

@@ -11,15 +11,17 @@ use serde_json::json;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use super::buyer::{Buyer, DIRECT, HOT, SALE, UNPAID, UNPAID_SALE, short};
+use super::buyer::{Buyer, CONFIRM_AFTER, DIRECT, HOT, PAID, PAID_SALE, SALE, UNPAID, UNPAID_SALE};
 use super::plan::Plan;
-use super::server::Server;
 use super::tally::Tally;
 use crate::client::{Address, Answer, Client, Losses, pause};
 use crate::failure::Failure;
+use crate::outside::rest::{Ahead, busy_queues};
+use crate::outside::server::Server;
+use crate::outside::together::all;
 use crate::time::{SystemClock, rfc3339};
 use onceward_domain::ports::clock::Clock as _;
-use onceward_domain::time::Millis;
+use onceward_domain::time::{Millis, Timestamp};
 
 /// Between two looks at a condition.
 const LOOK: Duration = Duration::from_millis(20);
@@ -39,6 +41,8 @@ pub(crate) struct Sale<'a> {
     pub(crate) tally: &'a Tally,
     /// What was lost on the way.
     pub(crate) losses: &'a Losses,
+    /// When it began, by the wall clock.
+    pub(crate) began: Timestamp,
     /// When patience ends.
     pub(crate) deadline: Instant,
     /// For whoever looks at a terminal.
@@ -62,6 +66,7 @@ impl<'a> Sale<'a> {
             json!({
                 "name": name, "starts_at": rfc3339(now.minus(DAY)), "ends_at": rfc3339(now.plus(DAY)),
                 "payment_window_ms": window_ms, "cancel_grace_ms": grace_ms, "cancelled_frees_limit": true,
+                "confirm_after_cancel_ms": CONFIRM_AFTER.as_millis() as u64,
             })
         };
         let sku = |stock: usize, limit: u32| {
@@ -72,13 +77,15 @@ impl<'a> Sale<'a> {
         for (path, body) in [
             (format!("/v1/activities/{SALE}"), terms("Flash sale", 900_000, 300_000)),
             (format!("/v1/activities/{UNPAID_SALE}"), terms("Nobody pays", SHORT_WINDOW_MS, 0)),
+            (format!("/v1/activities/{PAID_SALE}"), terms("Everybody pays", SHORT_WINDOW_MS, 200)),
             (sku_path(SALE, HOT), sku(plan.stock, 1)),
+            (sku_path(PAID_SALE, PAID), sku(plan.paid_stock, 1)),
             (sku_path(UNPAID_SALE, UNPAID), sku(plan.unpaid_stock, 1)),
             (sku_path(SALE, DIRECT), sku(plan.direct_stock, 1)),
         ] {
             let answer = client.put(&path, &body).await?;
             if !matches!(answer.status, 200 | 201) {
-                return Err(Failure::Other(format!("PUT {path} was answered {}", short(&answer))));
+                return Err(Failure::Other(format!("PUT {path} was answered {}", answer.short())));
             }
         }
         Ok(())
@@ -181,7 +188,7 @@ impl<'a> Sale<'a> {
         loop {
             let unpaid = self.sku(&mut client, UNPAID_SALE, UNPAID).await?;
             let overview = client.get("/v1/ops/overview").await?;
-            let busy = busy_queues(&overview);
+            let busy = busy_queues(&overview, Ahead::OrdersAndReservations);
             let is_freed = unpaid.body["stock"]["available"] == unpaid.body["stock"]["initial"]
                 && unpaid.body["admission"]["available"] == unpaid.body["stock"]["initial"];
             if busy.is_empty() && is_freed {
@@ -206,7 +213,7 @@ impl<'a> Sale<'a> {
         if answer.status == 200 {
             Ok(answer)
         } else {
-            Err(Failure::Other(format!("{sku} is {}", short(&answer))))
+            Err(Failure::Other(format!("{sku} is {}", answer.short())))
         }
     }
 
@@ -226,68 +233,6 @@ struct Crowd<'a> {
     allowed: &'a watch::Sender<usize>,
 }
 
-/// Queues with something to do now: all that are not empty, but for due-times that lie ahead.
-fn busy_queues(overview: &Answer) -> Vec<String> {
-    let now = overview.text("now");
-    let queues = overview.body["queues"].as_array().map_or(&[][..], Vec::as_slice);
-    let is_busy = |queue: &&serde_json::Value| {
-        let name = queue["name"].as_str().unwrap_or_default();
-        let waits = matches!(name, "order_expiry" | "deadline") && queue["leased"] == 0;
-        // Times of one form compare as texts do.
-        let lies_ahead = queue["next_due_at"].as_str().is_some_and(|due| due > now);
-        queue["size"] != 0 && !(waits && lies_ahead)
-    };
-    let name =
-        |queue: &serde_json::Value| format!("{} {}", queue["name"].as_str().unwrap_or("?"), queue["size"]);
-    queues.iter().filter(is_busy).map(name).collect()
-}
-
 fn sku_path(activity: &str, sku: &str) -> String {
     format!("/v1/activities/{activity}/skus/{sku}")
-}
-
-/// Drives futures together until all are done or one fails.
-async fn all<F: Future<Output = Result<(), Failure>>>(
-    futures: impl Iterator<Item = F>,
-) -> Result<(), Failure> {
-    let mut open: Vec<_> = futures.map(Box::pin).collect();
-    std::future::poll_fn(|context| {
-        let mut failure = None;
-        open.retain_mut(|future| match future.as_mut().poll(context) {
-            std::task::Poll::Pending => true,
-            std::task::Poll::Ready(Ok(())) => false,
-            std::task::Poll::Ready(Err(cause)) => {
-                failure = Some(cause);
-                false
-            }
-        });
-        match failure {
-            Some(cause) => std::task::Poll::Ready(Err(cause)),
-            None if open.is_empty() => std::task::Poll::Ready(Ok(())),
-            None => std::task::Poll::Pending,
-        }
-    })
-    .await
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_due_times_that_lie_ahead_are_rest() {
-        let queue = |name: &str, size: u32, leased: u32, due: &str| json!({"name": name, "size": size, "leased": leased, "next_due_at": due, "oldest_at": null});
-        let cases = [
-            (queue("order_expiry", 2, 0, "2026-01-01T00:00:01.000Z"), false),
-            (queue("order_expiry", 2, 0, "2026-01-01T00:00:00.000Z"), true),
-            (queue("deadline", 2, 1, "2026-01-01T00:00:01.000Z"), true),
-            (queue("outbox", 1, 0, "2026-01-01T00:00:01.000Z"), true),
-            (queue("dead/outbox", 1, 0, "2026-01-01T00:00:01.000Z"), true),
-        ];
-        for (queue, is_busy) in cases {
-            let body = json!({"now": "2026-01-01T00:00:00.000Z", "queues": [queue]});
-            let found = busy_queues(&Answer { status: 200, body });
-            assert_eq!(!found.is_empty(), is_busy, "{found:?}");
-        }
-    }
 }

@@ -24,6 +24,15 @@ pub(crate) struct Receipt {
     pub(crate) is_cancelled: bool,
 }
 
+/// An order with the attempt by which its buyer paid, or tried to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Payment {
+    /// The order.
+    pub(crate) order: String,
+    /// The attempt.
+    pub(crate) id: String,
+}
+
 /// What was seen, so far.
 #[derive(Debug, Default)]
 pub(crate) struct Seen {
@@ -31,6 +40,8 @@ pub(crate) struct Seen {
     pub(crate) reservations: Vec<Receipt>,
     /// Direct orders acknowledged.
     pub(crate) direct_orders: Vec<Receipt>,
+    /// Payments started.
+    pub(crate) payments: Vec<Payment>,
     /// Refusals by code.
     pub(crate) refused: BTreeMap<String, u64>,
     /// Requests that were sent a second time on purpose.

@@ -1,4 +1,4 @@
-//! `onceward torture`: the real engine in a simulator, many seeds over.
+//! The real engine in a simulator, many seeds over.
 //!
 //! Invariants: one seed is one run, so whatever a seed shows it shows again; a run that panics is a violation like any
 //! other and ends nothing; exit code 0 only without violations. Seeds are shared out over the cores, and the report is
@@ -18,21 +18,13 @@ use serde::Serialize;
 use crate::failure::Failure;
 use crate::output::{self, Format};
 
-/// The arguments of `torture`.
-#[derive(Debug, clap::Args)]
-pub(crate) struct Arguments {
-    /// Run this one seed
-    #[arg(long, value_name = "N", conflicts_with = "seeds")]
-    seed: Option<u64>,
-    /// Run this many seeds, from 0
-    #[arg(long, value_name = "COUNT", default_value_t = 100, value_parser = clap::value_parser!(u64).range(1..))]
-    seeds: u64,
-    /// Show this many of the last lines of the trace of each seed with a violation
-    #[arg(long, value_name = "LINES", default_value_t = 0)]
-    trace: usize,
-    /// Print one JSON object
-    #[arg(long)]
-    json: bool,
+/// Which seeds are run.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Seeds {
+    /// The first.
+    pub(super) first: u64,
+    /// How many.
+    pub(super) count: u64,
 }
 
 /// Seeds with violations that are told in full; the rest is counted.
@@ -67,20 +59,16 @@ struct Violated {
     trace: Vec<String>,
 }
 
-/// Runs the seeds and prints what they found.
+/// Runs the seeds and prints what they found, with the last lines of the trace of each that found something.
 ///
 /// # Errors
 /// Where there are violations.
-pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
-    let (first_seed, seeds) = match arguments.seed {
-        Some(seed) => (seed, 1),
-        None => (0, arguments.seeds),
-    };
+pub(super) fn run(seeds: Seeds, trace: usize, json: bool) -> Result<(), Failure> {
     let started = Instant::now();
-    let options = SimOptions { tail: arguments.trace, ..SimOptions::default() };
-    let mut report = run_all(first_seed, seeds, &options);
+    let options = SimOptions { tail: trace, ..SimOptions::default() };
+    let mut report = run_all(seeds.first, seeds.count, &options);
     report.wall_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
-    match Format::of(arguments.json) {
+    match Format::of(json) {
         Format::Json => output::json(&report)?,
         Format::Text => output::data(|out| write_text(out, &report))?,
     }

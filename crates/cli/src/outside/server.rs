@@ -1,16 +1,18 @@
-//! The engine under demonstration: the same program as a child process.
+//! A server to look at: the same program as a child process.
 //!
 //! Invariants: the child is ended on every path, by its own process: a drop kills it, and where this process is
 //! killed itself, the child notices that its standard input ended. A restart is on the same folder. Deliberately
 //! absent: any other way to look into the child than its HTTP port.
 
 use std::collections::VecDeque;
+use std::ffi::OsStr;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use onceward_domain::time::Millis;
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::io::{AsyncBufReadExt as _, BufReader, Lines};
 use tokio::process::{Child, ChildStderr, Command};
@@ -28,12 +30,22 @@ const DRAIN_TIME: Duration = Duration::from_secs(30);
 const READY: &str = "listening on http://";
 /// Lines of the child's log that are kept to explain a failure.
 const LOG_LINES: usize = 20;
-/// After a kill, work that was claimed waits for its lease to end; a short one keeps the demonstration short.
-const LEASE_MS: &str = "1000";
+/// The child's settings, in its folder.
+const SETTINGS_FILE: &str = "settings.toml";
+
+/// What a run sets differently from a server that people start.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Haste {
+    /// After a kill, work that was claimed waits for its lease to end.
+    pub(crate) lease: Millis,
+    /// How long a silent bank is listened to.
+    pub(crate) provider_timeout: Millis,
+}
 
 /// A server that runs, or was killed and can be started again.
 pub(crate) struct Server {
     folder: PathBuf,
+    haste: Haste,
     address: watch::Sender<Option<SocketAddr>>,
     child: Option<Child>,
     log: Log,
@@ -43,9 +55,9 @@ type Log = Arc<Mutex<VecDeque<String>>>;
 
 impl Server {
     /// A server on this folder, not yet started.
-    pub(crate) fn new(folder: &Path) -> Self {
+    pub(crate) fn new(folder: &Path, haste: Haste) -> Self {
         let (address, _) = watch::channel(None);
-        Self { folder: folder.to_owned(), address, child: None, log: Log::default() }
+        Self { folder: folder.to_owned(), haste, address, child: None, log: Log::default() }
     }
 
     /// Where it can be asked.
@@ -65,27 +77,20 @@ impl Server {
     pub(crate) async fn start(&mut self) -> Result<(), Failure> {
         let program =
             std::env::current_exe().map_err(|cause| Failure::other("finding this program", cause))?;
+        let settings = self.write_settings()?;
         let mut command = Command::new(program);
         command
-            .args(["serve", "--dev", "--listen", "127.0.0.1:0", "--until-stdin-ends", "--data"])
+            .args(["serve", "--dev", "--listen", "127.0.0.1:0", "--until-stdin-ends", "--config"])
+            .arg(settings)
+            .arg("--data")
             .arg(&self.folder)
-            .env("ONCEWARD_LEASE_MS", LEASE_MS)
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
             .kill_on_drop(true);
         // The child is to be what the flags say, whatever this process was started with.
-        for foreign in [
-            "STORE_URL",
-            "REDIS_URL",
-            "BROKER_URL",
-            "SECRET_FILE",
-            "DEADLINE_TRIGGER",
-            "PROVIDER_TIMEOUT_MS",
-            "ROLE",
-            "CONFIG",
-        ] {
-            command.env_remove(format!("ONCEWARD_{foreign}"));
+        for (foreign, _) in std::env::vars_os().filter(|(name, _)| is_ours(name)) {
+            command.env_remove(foreign);
         }
         let mut child = command.spawn().map_err(|cause| Failure::other("starting the server", cause))?;
         let stderr =
@@ -101,6 +106,14 @@ impl Server {
             Ok(None) => Err(failed("the server ended before it was ready")),
             Err(_) => Err(failed("the server was not ready in time")),
         }
+    }
+
+    fn write_settings(&self) -> Result<PathBuf, Failure> {
+        let path = self.folder.join(SETTINGS_FILE);
+        let Haste { lease, provider_timeout } = self.haste;
+        let text = format!("lease_ms = {}\n[provider]\ntimeout_ms = {}\n", lease.0, provider_timeout.0);
+        std::fs::write(&path, text).map_err(|cause| Failure::file("writing", &path, &cause))?;
+        Ok(path)
     }
 
     /// Kills it as a power cut would: `SIGKILL`, nothing is finished.
@@ -139,6 +152,11 @@ impl Server {
     pub(crate) fn log(&self) -> Vec<String> {
         self.log.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
     }
+}
+
+/// Whether a variable of the environment is a setting; the log filter stays.
+fn is_ours(name: &OsStr) -> bool {
+    name.to_str().is_some_and(|name| name.starts_with("ONCEWARD_") && name != "ONCEWARD_LOG")
 }
 
 fn failed(what: &str) -> Failure {
