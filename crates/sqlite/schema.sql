@@ -306,6 +306,7 @@ CREATE TABLE group_transition (
 CREATE INDEX group_transition_by_group ON group_transition (group_ref);
 
 CREATE INDEX purchase_by_expiry ON purchase (may_expire_at) WHERE may_expire_at IS NOT NULL;
+
 CREATE TABLE credit_account (
     seq INTEGER PRIMARY KEY,
     id TEXT NOT NULL UNIQUE,

@@ -152,6 +152,7 @@ fn accounts(lines: &[StatementLine]) -> BTreeMap<PaymentId, Account> {
         match line.kind {
             MoveKind::Payment => account.taken.push(line.at),
             MoveKind::Refund => account.given.push((line.refund.unwrap(), line.amount.amount())),
+            MoveKind::Charge => panic!("nobody was charged off-session: {line:?}"),
             MoveKind::RefundReturned => panic!("nobody took a refund back: {line:?}"),
         }
     }

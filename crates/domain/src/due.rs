@@ -50,9 +50,10 @@ impl Lane {
     pub const DEAD_PREFIX: &'static str = "dead/";
 
     /// Every ordinary lane that has a name of its own.
-    pub const KNOWN: [&'static str; 12] = [
+    pub const KNOWN: [&'static str; 13] = [
         Self::SEND_DUE,
         Self::DEADLINE,
+        Self::JOURNAL,
         Self::ORDER_EXPIRY,
         Self::OUTBOX,
         Self::PAYMENT,

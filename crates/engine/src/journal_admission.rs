@@ -86,6 +86,13 @@ impl JournalAdmission {
         Ok(question(&lock(&self.memory).open))
     }
 
+    /// The same, but only when every batch on its way has been remembered: what is durable is in memory then.
+    async fn ask_in_turn<T>(&self, question: impl FnOnce(&OpenReservations) -> T) -> Result<T, Error> {
+        let _turn = self.turn.lock().await;
+        self.read_journal().await?;
+        Ok(question(&lock(&self.memory).open))
+    }
+
     /// The caller has the turn, so that nothing is added to the journal meanwhile.
     async fn read_journal(&self) -> Result<(), Error> {
         if lock(&self.memory).is_read {
@@ -164,10 +171,17 @@ impl JournalAdmission {
         let mut sends = Vec::with_capacity(claims.len());
         for one in claims {
             let ids = unpack_ids(&one.body);
-            let open: Vec<_> = self
-                .ask(|open| ids.iter().filter_map(|id| open.get(*id)).map(OrderCreateRequested::of).collect())
-                .await?;
-            let messages = if open.len() == ids.len() { open } else { self.with_decided(open, &ids).await? };
+            let find = |open: &OpenReservations| -> Vec<OrderCreateRequested> {
+                ids.iter().filter_map(|id| open.get(*id)).map(OrderCreateRequested::of).collect()
+            };
+            let mut messages = self.ask(find).await?;
+            if messages.len() < ids.len() {
+                // An entry is durable a moment before its batch is remembered: who is fast enough finds it first.
+                messages = self.ask_in_turn(find).await?;
+            }
+            if messages.len() < ids.len() {
+                messages = self.with_decided(messages, &ids).await?;
+            }
             sends.push(SendClaim {
                 messages,
                 oldest: one.created_at,
@@ -298,8 +312,11 @@ impl Admission for JournalAdmission {
         true
     }
 
-    fn birth(&self) -> AdmissionStatus {
-        AdmissionStatus::Reserved
+    fn births(&self, purchases: Vec<PurchaseId>) -> Answer<'_, Vec<AdmissionStatus>> {
+        Box::pin(async move {
+            let state = |is_open| if is_open { AdmissionStatus::Reserved } else { AdmissionStatus::Absent };
+            self.ask(|open| purchases.iter().map(|id| state(open.get(*id).is_some())).collect()).await
+        })
     }
 
     fn counters(&self, key: SkuKey) -> Answer<'_, Option<Bucket>> {

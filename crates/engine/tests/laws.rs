@@ -53,6 +53,7 @@ fn order(house: &House, messages: &[OrderCreateRequested]) -> Vec<Outcome> {
         .map(|message| {
             let payload = wire::encode_message(message).payload;
             Incoming {
+                birth: Admission::Absent,
                 message: message.clone(),
                 payload_hash: payload_hash(&payload),
                 payload: payload.into(),
@@ -65,7 +66,7 @@ fn order(house: &House, messages: &[OrderCreateRequested]) -> Vec<Outcome> {
         buyers: messages.iter().map(|message| (key("cup"), message.user.clone())).collect(),
         ..Need::default()
     };
-    let decide = move |facts: &mut _| create_orders(facts, &batch, Admission::Absent);
+    let decide = move |facts: &mut _| create_orders(facts, &batch);
     block_on(onceward::execute::execute(&house.engine, "create_orders", need, decide)).expect("it decides")
 }
 

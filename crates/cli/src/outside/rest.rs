@@ -20,7 +20,7 @@ pub(crate) fn busy_queues(overview: &Answer, ahead: Ahead) -> Vec<String> {
     let is_busy = |queue: &&Value| {
         let name = queue["name"].as_str().unwrap_or_default();
         let may_wait = match name {
-            "deadline" => true,
+            "deadline" | "journal" => true,
             "order_expiry" => ahead == Ahead::OrdersAndReservations,
             _ => false,
         };

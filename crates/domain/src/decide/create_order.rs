@@ -31,6 +31,9 @@ pub struct Incoming {
     pub payload_hash: [u8; 32],
     /// The payload, kept only where it must be set aside.
     pub payload: Arc<[u8]>,
+    /// The gate's state of a reservation that the store has not heard of
+    /// ([`crate::ports::admission::Admission::births`]).
+    pub birth: Admission,
 }
 
 /// What became of a message.
@@ -68,22 +71,17 @@ impl Outcome {
     }
 }
 
-/// Decides a batch of messages. A reservation that the store first hears of by its message is born with the state `birth`
-/// at the gate ([`crate::ports::admission::Admission::birth`]).
+/// Decides a batch of messages.
 ///
 /// Needs `skus`, `buyers` and `purchases` of every message.
 ///
 /// # Errors
 /// [`crate::error::Code::GuardLost`] where one batch would change a purchase twice.
-pub fn create_orders(
-    facts: &mut Facts,
-    batch: &[Incoming],
-    birth: Admission,
-) -> Result<(ChangeSet, Vec<Outcome>), Error> {
+pub fn create_orders(facts: &mut Facts, batch: &[Incoming]) -> Result<(ChangeSet, Vec<Outcome>), Error> {
     let mut draft = Draft::default();
     let mut outcomes = Vec::with_capacity(batch.len());
     for incoming in batch {
-        let outcome = decide_one(facts, &mut draft, incoming, birth)?;
+        let outcome = decide_one(facts, &mut draft, incoming)?;
         if let Outcome::Created(_) = outcome {
             let purchase = &facts.purchases[&incoming.message.purchase];
             let order = purchase.order.as_ref().expect("it was just created");
@@ -94,12 +92,7 @@ pub fn create_orders(
     Ok((draft.finish(facts), outcomes))
 }
 
-fn decide_one(
-    facts: &mut Facts,
-    draft: &mut Draft,
-    incoming: &Incoming,
-    birth: Admission,
-) -> Result<Outcome, Error> {
+fn decide_one(facts: &mut Facts, draft: &mut Draft, incoming: &Incoming) -> Result<Outcome, Error> {
     let message = &incoming.message;
     if let Some(known) = facts.purchases.get(&message.purchase) {
         let agrees = agrees_with(known, message);
@@ -127,11 +120,16 @@ fn decide_one(
     match objection(facts, message) {
         Some(reason) => {
             let inbox = Inbox { payload_hash: incoming.payload_hash, result: InboxResult::OrderRejected };
-            let refusal = Refusal { reason, event: ReservationEvent::Reject, inbox: Some(inbox), birth };
+            let refusal = Refusal {
+                reason,
+                event: ReservationEvent::Reject,
+                inbox: Some(inbox),
+                birth: incoming.birth,
+            };
             reject(facts, draft, message, refusal)?;
             Ok(Outcome::Rejected(reason))
         }
-        None => create(facts, draft, incoming, birth),
+        None => create(facts, draft, incoming),
     }
 }
 
@@ -179,12 +177,7 @@ fn objection(facts: &Facts, message: &OrderCreateRequested) -> Option<Reason> {
     None
 }
 
-fn create(
-    facts: &mut Facts,
-    draft: &mut Draft,
-    incoming: &Incoming,
-    birth: Admission,
-) -> Result<Outcome, Error> {
+fn create(facts: &mut Facts, draft: &mut Draft, incoming: &Incoming) -> Result<Outcome, Error> {
     let message = &incoming.message;
     let sku = &facts.skus[&message.key];
     let Ok(total) = sku.price.times(message.quantity) else {
@@ -213,7 +206,7 @@ fn create(
     draft.move_stock(facts, &message.key, BIRTH, message.quantity);
     let known = facts.purchases.get(&message.purchase).cloned();
     let is_new = known.is_none();
-    let mut purchase = known.unwrap_or_else(|| unheard_of(facts, message, birth));
+    let mut purchase = known.unwrap_or_else(|| unheard_of(facts, message, incoming.birth));
     if !is_new {
         draft.move_purchase(
             facts,

@@ -23,8 +23,8 @@ pub enum Outcome {
     NotYet,
 }
 
-/// Rejects reservations whose deadline has passed and that nobody has decided on. `birth` as in
-/// [`crate::decide::create_order::create_orders`].
+/// Rejects reservations whose deadline has passed and that nobody has decided on. `births` are the
+/// gate's states of those that the store has not heard of ([`crate::ports::admission::Admission::births`]), in their order.
 ///
 /// Needs `skus`, `buyers` and `purchases` of every reservation.
 ///
@@ -33,11 +33,11 @@ pub enum Outcome {
 pub fn pass_deadline(
     facts: &mut Facts,
     overdue: &[OrderCreateRequested],
-    birth: Admission,
+    births: &[Admission],
 ) -> Result<(ChangeSet, Vec<Outcome>), Error> {
     let mut draft = Draft::default();
     let mut outcomes = Vec::with_capacity(overdue.len());
-    for message in overdue {
+    for (message, birth) in overdue.iter().zip(births) {
         let decided = facts
             .purchases
             .get(&message.purchase)
@@ -50,7 +50,7 @@ pub fn pass_deadline(
         } else {
             let reason = Reason::BusinessDeadlineExceeded;
             let event = ReservationEvent::PassDeadline;
-            reject(facts, &mut draft, message, Refusal { reason, event, inbox: None, birth })?;
+            reject(facts, &mut draft, message, Refusal { reason, event, inbox: None, birth: *birth })?;
             Outcome::Rejected
         });
     }

@@ -229,10 +229,11 @@ pub trait Admission: Send + Sync {
     /// Whether the gate's counters are rows of the store of record, made in the SKU's own transaction.
     fn lives_in_store(&self) -> bool;
 
-    /// The gate's state with which a reservation is written that the store first hears of by its message or its deadline:
-    /// `Absent` where the gate keeps that state elsewhere, `Reserved` where it will look for it in that row.
-    fn birth(&self) -> AdmissionStatus {
-        AdmissionStatus::Absent
+    /// The gate's state with which each of these reservations is to be written, where the store first hears of it by its
+    /// message or its deadline: `Absent` where the gate keeps that state elsewhere, or never let anybody in under this id;
+    /// `Reserved` where it will look for it in that row.
+    fn births(&self, purchases: Vec<PurchaseId>) -> Answer<'_, Vec<AdmissionStatus>> {
+        Box::pin(async move { Ok(vec![AdmissionStatus::Absent; purchases.len()]) })
     }
 
     /// The counters of a SKU.

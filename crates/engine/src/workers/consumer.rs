@@ -12,6 +12,7 @@ use onceward_domain::derive::payload_hash;
 use onceward_domain::error::{Class, Code, Error};
 use onceward_domain::event::OrderCreateRequested;
 use onceward_domain::facts::{Facts, Need};
+use onceward_domain::machine::admission::Admission;
 use onceward_domain::ports::bus::{Delivery, Settlement, Topic};
 
 use crate::engine::Engine;
@@ -50,7 +51,8 @@ async fn handle(engine: &Engine, batch: &[Delivery]) -> Result<Vec<Settlement>, 
         match read(engine, delivery) {
             Ok(message) => {
                 let payload: Arc<[u8]> = Arc::from(delivery.message.payload.as_slice());
-                incoming.push(Incoming { message, payload_hash: payload_hash(&payload), payload });
+                let payload_hash = payload_hash(&payload);
+                incoming.push(Incoming { message, payload_hash, payload, birth: Admission::Absent });
                 deliveries.push(delivery);
             }
             Err(error) => {
@@ -58,6 +60,10 @@ async fn handle(engine: &Engine, batch: &[Delivery]) -> Result<Vec<Settlement>, 
                 settlements.push(Settlement::Ack(delivery.receipt.clone()));
             }
         }
+    }
+    let ids = incoming.iter().map(|one| one.message.purchase).collect();
+    for (one, birth) in incoming.iter_mut().zip(engine.admission().births(ids).await?) {
+        one.birth = birth;
     }
     let outcomes = decide(engine, incoming).await;
     for (delivery, outcome) in deliveries.into_iter().zip(outcomes) {
@@ -121,8 +127,7 @@ async fn decide(engine: &Engine, incoming: Vec<Incoming>) -> Vec<Result<Outcome,
 async fn decide_part(engine: &Engine, part: &[Incoming]) -> Result<Vec<Outcome>, Error> {
     let need = need_of_messages(part.iter().map(|incoming| &incoming.message));
     let batch = part.to_vec();
-    let birth = engine.admission().birth();
-    let decision = move |facts: &mut Facts| create_orders(facts, &batch, birth);
+    let decision = move |facts: &mut Facts| create_orders(facts, &batch);
     let decided = execute(engine, "create_orders", need.clone(), decision).await;
     match decided {
         Ok(outcomes) => {

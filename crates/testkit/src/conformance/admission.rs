@@ -133,7 +133,7 @@ impl Ground {
         if self.base.purchase(id(number)).is_none() {
             let view = block_on(self.gate.find(id(number))).expect("the gate answers");
             let mut purchase = view.expect("it was reserved").purchase;
-            purchase.admission = self.gate.birth();
+            purchase.admission = block_on(self.gate.births(vec![id(number)])).expect("the gate answers")[0];
             self.base.must(ChangeSet { new_purchases: vec![purchase], ..ChangeSet::default() });
         }
         self.base.purchase(id(number)).expect("it is there")

@@ -284,8 +284,8 @@ impl Admission for FaultyAdmission {
         self.inner.lives_in_store()
     }
 
-    fn birth(&self) -> AdmissionStatus {
-        self.inner.birth()
+    fn births(&self, purchases: Vec<PurchaseId>) -> Answer<'_, Vec<AdmissionStatus>> {
+        self.inner.births(purchases)
     }
 
     fn counters(&self, key: SkuKey) -> Answer<'_, Option<Bucket>> {

@@ -338,7 +338,7 @@ async fn until_at_rest(server: &Server) -> Result<(), Failure> {
 }
 
 /// What the shipped server has where nothing is set.
-const DEFAULTS: Haste = Haste { lease: Millis(15_000), provider_timeout: Millis(2_000) };
+const DEFAULTS: Haste = Haste { lease: Millis(5_000), provider_timeout: Millis(2_000) };
 
 async fn cores_used_by_a_server(folder: &std::path::Path) -> Result<f64, Failure> {
     let mut server = Server::new(folder, DEFAULTS);
