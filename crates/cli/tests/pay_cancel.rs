@@ -37,7 +37,6 @@ const BEHIND: Millis = Millis(60);
 /// A buyer, its order, and what it does. Everything follows from its number.
 #[derive(Debug, Clone, Copy)]
 struct Buyer {
-    number: usize,
     purchase: PurchaseId,
     payment: PaymentId,
     pays_at: Timestamp,
@@ -48,7 +47,7 @@ struct Buyer {
 }
 
 fn rule(number: usize) -> LatePayment {
-    if number % 2 == 0 { LatePayment::Refund } else { LatePayment::Reinstate }
+    if number.is_multiple_of(2) { LatePayment::Refund } else { LatePayment::Reinstate }
 }
 
 impl Buyer {
@@ -56,14 +55,13 @@ impl Buyer {
         // Steps that share no factor with the figures they step over meet every combination.
         let offset = i64::try_from(number * 97 % 301).unwrap() - AROUND;
         Self {
-            number,
             purchase,
             payment,
             pays_at: due.plus(Millis(offset)),
-            by_force: number % 3 != 0,
+            by_force: !number.is_multiple_of(3),
             calling: [Calling::Send, Calling::Drop, Calling::Duplicate, Calling::Drop][number / 2 % 4],
             delay: Millis([0, 40, 400, 60_000][number / 8 % 4]),
-            cancels: number % 7 == 0,
+            cancels: number.is_multiple_of(7),
         }
     }
 

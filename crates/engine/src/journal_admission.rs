@@ -18,11 +18,10 @@ use onceward_domain::event::{Event, OrderCreateRequested};
 use onceward_domain::facts::{Facts, Need};
 use onceward_domain::id::{PurchaseId, SkuKey};
 use onceward_domain::journal;
-use onceward_domain::machine::admission::Admission as AdmissionStatus;
 use onceward_domain::ports::Answer;
 use onceward_domain::ports::admission::{
-    Admission, AdmissionView, Compensate, CompensateCode, OverdueClaim, Projected, Reserve, ReserveAnswer,
-    SendClaim, SendSettlement,
+    Admission, AdmissionView, Birth, Compensate, CompensateCode, OverdueClaim, Projected, Reserve,
+    ReserveAnswer, SendClaim, SendSettlement,
 };
 use onceward_domain::ports::clock::Ids;
 use onceward_domain::ports::store::Store;
@@ -312,10 +311,15 @@ impl Admission for JournalAdmission {
         true
     }
 
-    fn births(&self, purchases: Vec<PurchaseId>) -> Answer<'_, Vec<AdmissionStatus>> {
+    fn births(&self, messages: Vec<OrderCreateRequested>) -> Answer<'_, Vec<Birth>> {
         Box::pin(async move {
-            let state = |is_open| if is_open { AdmissionStatus::Reserved } else { AdmissionStatus::Absent };
-            self.ask(|open| purchases.iter().map(|id| state(open.get(*id).is_some())).collect()).await
+            let birth =
+                |open: &OpenReservations, message: &OrderCreateRequested| match open.get(message.purchase) {
+                    None => Birth::Absent,
+                    Some(known) if OrderCreateRequested::of(known) == *message => Birth::Reserved,
+                    Some(_) => Birth::Contradicted,
+                };
+            self.ask(|open| messages.iter().map(|message| birth(open, message)).collect()).await
         })
     }
 

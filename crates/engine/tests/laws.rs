@@ -11,8 +11,7 @@ use onceward_domain::derive::payload_hash;
 use onceward_domain::event::OrderCreateRequested;
 use onceward_domain::facts::Need;
 use onceward_domain::id::{RequestId, UserId};
-use onceward_domain::machine::admission::Admission;
-use onceward_domain::ports::admission::ReserveAnswer;
+use onceward_domain::ports::admission::{Birth, ReserveAnswer};
 use onceward_domain::ports::bus::{Message, Topic};
 use onceward_domain::time::{Millis, Timestamp};
 use onceward_testkit::block_on::block_on;
@@ -53,7 +52,7 @@ fn order(house: &House, messages: &[OrderCreateRequested]) -> Vec<Outcome> {
         .map(|message| {
             let payload = wire::encode_message(message).payload;
             Incoming {
-                birth: Admission::Absent,
+                birth: Birth::Absent,
                 message: message.clone(),
                 payload_hash: payload_hash(&payload),
                 payload: payload.into(),

@@ -15,10 +15,10 @@ use crate::event::{Event, OrderCreateRequested};
 use crate::facts::Facts;
 use crate::id::{OrderId, PurchaseId};
 use crate::machine::Machine;
-use crate::machine::admission::Admission;
 use crate::machine::compensation::Compensation;
 use crate::machine::order::{BIRTH, Order as OrderStatus};
 use crate::machine::reservation::{Reservation, ReservationEvent};
+use crate::ports::admission::Birth;
 use crate::ports::deadline::Expiry;
 use crate::purchase::{Inbox, InboxResult, Line, Order, Purchase, Reason, Route};
 
@@ -31,9 +31,8 @@ pub struct Incoming {
     pub payload_hash: [u8; 32],
     /// The payload, kept only where it must be set aside.
     pub payload: Arc<[u8]>,
-    /// The gate's state of a reservation that the store has not heard of
-    /// ([`crate::ports::admission::Admission::births`]).
-    pub birth: Admission,
+    /// What the gate says of it, where the store has not heard of it.
+    pub birth: Birth,
 }
 
 /// What became of a message.
@@ -112,6 +111,9 @@ fn decide_one(facts: &mut Facts, draft: &mut Draft, incoming: &Incoming) -> Resu
         if status == Reservation::ManualReview {
             return Ok(Outcome::Frozen);
         }
+    } else if incoming.birth == Birth::Contradicted {
+        set_aside(facts, draft, incoming, "payload_conflict");
+        return Ok(Outcome::PayloadConflict);
     }
     if !facts.skus.contains_key(&message.key) || !facts.activities.contains_key(&message.key.activity) {
         set_aside(facts, draft, incoming, "unknown_sku");
@@ -236,7 +238,7 @@ fn create(facts: &mut Facts, draft: &mut Draft, incoming: &Incoming) -> Result<O
 }
 
 /// A reservation that only the gate has known until now.
-fn unheard_of(facts: &Facts, message: &OrderCreateRequested, birth: Admission) -> Purchase {
+fn unheard_of(facts: &Facts, message: &OrderCreateRequested, birth: Birth) -> Purchase {
     let place = free_place(facts, &message.key, &message.user, message.quantity);
     Purchase {
         id: message.purchase,
@@ -245,7 +247,7 @@ fn unheard_of(facts: &Facts, message: &OrderCreateRequested, birth: Admission) -
         user: message.user.clone(),
         request: message.request.clone(),
         lines: vec![Line { key: message.key.clone(), quantity: message.quantity, place, unit_price: None }],
-        admission: birth,
+        admission: birth.admission(),
         compensation: None,
         reservation: None,
         reason: None,
@@ -265,8 +267,8 @@ pub(super) struct Refusal {
     pub(super) event: ReservationEvent,
     /// The message that caused it, if one did.
     pub(super) inbox: Option<Inbox>,
-    /// The gate's state of a reservation that the store has not heard of.
-    pub(super) birth: Admission,
+    /// What the gate says of it, where the store has not heard of it.
+    pub(super) birth: Birth,
 }
 
 /// Writes a durable rejection with its compensation task and event (FS-09, FS-15).
@@ -283,7 +285,7 @@ pub(super) fn reject(
     let mut purchase = known.unwrap_or_else(|| unheard_of(facts, message, birth));
     if is_new {
         // Where the gate's state is kept in the row, the buyer's place is held until the gate gives the units back.
-        if birth == Admission::Absent {
+        if birth != Birth::Reserved {
             purchase.lines[0].place = freed_place(purchase.id);
         }
     } else {

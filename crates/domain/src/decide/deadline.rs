@@ -8,8 +8,8 @@ use crate::decide::create_order::{Refusal, reject};
 use crate::error::Error;
 use crate::event::OrderCreateRequested;
 use crate::facts::Facts;
-use crate::machine::admission::Admission;
 use crate::machine::reservation::{Reservation, ReservationEvent};
+use crate::ports::admission::Birth;
 use crate::purchase::Reason;
 
 /// What became of an overdue reservation.
@@ -23,8 +23,8 @@ pub enum Outcome {
     NotYet,
 }
 
-/// Rejects reservations whose deadline has passed and that nobody has decided on. `births` are the
-/// gate's states of those that the store has not heard of ([`crate::ports::admission::Admission::births`]), in their order.
+/// Rejects reservations whose deadline has passed and that nobody has decided on. `births` says of
+/// each what the gate says ([`crate::ports::admission::Admission::births`]).
 ///
 /// Needs `skus`, `buyers` and `purchases` of every reservation.
 ///
@@ -33,7 +33,7 @@ pub enum Outcome {
 pub fn pass_deadline(
     facts: &mut Facts,
     overdue: &[OrderCreateRequested],
-    births: &[Admission],
+    births: &[Birth],
 ) -> Result<(ChangeSet, Vec<Outcome>), Error> {
     let mut draft = Draft::default();
     let mut outcomes = Vec::with_capacity(overdue.len());

@@ -194,6 +194,28 @@ pub struct AdmissionView {
     pub transport: Transport,
 }
 
+/// What the gate says of a reservation that has no row yet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Birth {
+    /// The gate keeps its state elsewhere, or never let anybody in under this id.
+    Absent,
+    /// It is open, as the message says; the gate will look for its state in the row.
+    Reserved,
+    /// It is open, and not as the message says: the message is not the gate's.
+    Contradicted,
+}
+
+impl Birth {
+    /// The gate's state in the new row.
+    #[must_use]
+    pub fn admission(self) -> AdmissionStatus {
+        match self {
+            Self::Reserved => AdmissionStatus::Reserved,
+            Self::Absent | Self::Contradicted => AdmissionStatus::Absent,
+        }
+    }
+}
+
 /// The gate.
 pub trait Admission: Send + Sync {
     /// Lets buyers in, or says why not; one answer per command, in order, as if they had come one by one.
@@ -229,11 +251,9 @@ pub trait Admission: Send + Sync {
     /// Whether the gate's counters are rows of the store of record, made in the SKU's own transaction.
     fn lives_in_store(&self) -> bool;
 
-    /// The gate's state with which each of these reservations is to be written, where the store first hears of it by its
-    /// message or its deadline: `Absent` where the gate keeps that state elsewhere, or never let anybody in under this id;
-    /// `Reserved` where it will look for it in that row.
-    fn births(&self, purchases: Vec<PurchaseId>) -> Answer<'_, Vec<AdmissionStatus>> {
-        Box::pin(async move { Ok(vec![AdmissionStatus::Absent; purchases.len()]) })
+    /// How each of these reservations is to be written, where the store first hears of it by its message or its deadline.
+    fn births(&self, messages: Vec<OrderCreateRequested>) -> Answer<'_, Vec<Birth>> {
+        Box::pin(async move { Ok(vec![Birth::Absent; messages.len()]) })
     }
 
     /// The counters of a SKU.

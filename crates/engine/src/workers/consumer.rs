@@ -12,7 +12,7 @@ use onceward_domain::derive::payload_hash;
 use onceward_domain::error::{Class, Code, Error};
 use onceward_domain::event::OrderCreateRequested;
 use onceward_domain::facts::{Facts, Need};
-use onceward_domain::machine::admission::Admission;
+use onceward_domain::ports::admission::Birth;
 use onceward_domain::ports::bus::{Delivery, Settlement, Topic};
 
 use crate::engine::Engine;
@@ -52,7 +52,7 @@ async fn handle(engine: &Engine, batch: &[Delivery]) -> Result<Vec<Settlement>, 
             Ok(message) => {
                 let payload: Arc<[u8]> = Arc::from(delivery.message.payload.as_slice());
                 let payload_hash = payload_hash(&payload);
-                incoming.push(Incoming { message, payload_hash, payload, birth: Admission::Absent });
+                incoming.push(Incoming { message, payload_hash, payload, birth: Birth::Absent });
                 deliveries.push(delivery);
             }
             Err(error) => {
@@ -61,8 +61,8 @@ async fn handle(engine: &Engine, batch: &[Delivery]) -> Result<Vec<Settlement>, 
             }
         }
     }
-    let ids = incoming.iter().map(|one| one.message.purchase).collect();
-    for (one, birth) in incoming.iter_mut().zip(engine.admission().births(ids).await?) {
+    let messages = incoming.iter().map(|one| one.message.clone()).collect();
+    for (one, birth) in incoming.iter_mut().zip(engine.admission().births(messages).await?) {
         one.birth = birth;
     }
     let outcomes = decide(engine, incoming).await;

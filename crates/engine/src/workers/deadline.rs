@@ -28,7 +28,7 @@ pub async fn step(engine: &Engine) -> Result<Next, Error> {
         }
         let need = need_of_messages(claim.reservations.iter());
         let overdue = claim.reservations.clone();
-        let births = engine.admission().births(overdue.iter().map(|one| one.purchase).collect()).await?;
+        let births = engine.admission().births(overdue.clone()).await?;
         let decide = move |facts: &mut Facts| pass_deadline(facts, &overdue, &births);
         let outcomes = execute(engine, "pass_deadline", need, decide).await?;
         if outcomes.contains(&Outcome::Rejected) {

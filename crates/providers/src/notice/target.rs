@@ -114,7 +114,8 @@ mod tests {
 
     #[test]
     fn se_02_urls_are_taken_apart_or_refused() {
-        let table: [(&str, Option<(&str, u16, &str)>); 17] = [
+        type Row = (&'static str, Option<(&'static str, u16, &'static str)>);
+        let table: [Row; 17] = [
             ("https://hooks.example.com/a?b=c", Some(("hooks.example.com", 443, "/a?b=c"))),
             ("http://hooks.example.com", Some(("hooks.example.com", 80, "/"))),
             ("https://h:8443?x", Some(("h", 8443, "/?x"))),

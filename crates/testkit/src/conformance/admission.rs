@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use onceward_domain::catalogue::{Activity, Bucket};
 use onceward_domain::changes::{ChangeSet, Step};
-use onceward_domain::event::Event;
+use onceward_domain::event::{Event, OrderCreateRequested};
 use onceward_domain::id::{IdKind, PurchaseId, RequestId, SkuKey, UserId};
 use onceward_domain::machine::reservation::Reservation as Status;
 use onceward_domain::machine::transport::Transport;
@@ -133,7 +133,9 @@ impl Ground {
         if self.base.purchase(id(number)).is_none() {
             let view = block_on(self.gate.find(id(number))).expect("the gate answers");
             let mut purchase = view.expect("it was reserved").purchase;
-            purchase.admission = block_on(self.gate.births(vec![id(number)])).expect("the gate answers")[0];
+            let message = OrderCreateRequested::of(&purchase);
+            purchase.admission =
+                block_on(self.gate.births(vec![message])).expect("the gate answers")[0].admission();
             self.base.must(ChangeSet { new_purchases: vec![purchase], ..ChangeSet::default() });
         }
         self.base.purchase(id(number)).expect("it is there")

@@ -10,13 +10,12 @@ use onceward::wire;
 use onceward_domain::catalogue::Bucket;
 use onceward_domain::due::Token;
 use onceward_domain::error::Error;
-use onceward_domain::event::Event;
+use onceward_domain::event::{Event, OrderCreateRequested};
 use onceward_domain::id::{PurchaseId, SkuKey, UserId};
-use onceward_domain::machine::admission::Admission as AdmissionStatus;
 use onceward_domain::ports::Answer;
 use onceward_domain::ports::admission::{
-    Admission, AdmissionView, Compensate, CompensateCode, OverdueClaim, Projected, Reserve, ReserveAnswer,
-    SendClaim, SendSettlement,
+    Admission, AdmissionView, Birth, Compensate, CompensateCode, OverdueClaim, Projected, Reserve,
+    ReserveAnswer, SendClaim, SendSettlement,
 };
 use onceward_domain::ports::bus::{
     Bus, Capabilities, Delivery, Message, Published, Receipt, Settlement, Topic,
@@ -284,8 +283,8 @@ impl Admission for FaultyAdmission {
         self.inner.lives_in_store()
     }
 
-    fn births(&self, purchases: Vec<PurchaseId>) -> Answer<'_, Vec<AdmissionStatus>> {
-        self.inner.births(purchases)
+    fn births(&self, messages: Vec<OrderCreateRequested>) -> Answer<'_, Vec<Birth>> {
+        self.inner.births(messages)
     }
 
     fn counters(&self, key: SkuKey) -> Answer<'_, Option<Bucket>> {
