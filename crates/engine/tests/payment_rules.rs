@@ -11,6 +11,7 @@ use onceward::operations::order;
 use onceward::operations::payment as operations;
 use onceward::workers::Worker;
 use onceward_domain::catalogue::{Activity, LatePayment};
+use onceward_domain::decide::cancel::expire;
 use onceward_domain::decide::pay::{self, Heard, StartPayment};
 use onceward_domain::decide::refund::{self, AskRefund};
 use onceward_domain::error::{Code, Error};
@@ -119,6 +120,10 @@ fn ot_04_no_order_is_cancelled_before_its_due_time() {
     let id = shop.order("u1");
     shop.house.clock.set(shop.state(id).cancel_due_at.minus(Millis(1)));
     shop.house.rest();
+    // A trigger that tells early is heard, and nothing comes of it (OT-10).
+    let need = Need { purchases: vec![id], attempts: vec![id], skus: vec![key("cup")], ..Need::default() };
+    let told_early = execute(&shop.house.engine, "expire_orders", need, move |facts| expire(facts, &[id]));
+    assert_eq!(block_on(told_early).expect("it is heard").early, [(id, Millis(1))]);
     assert_eq!(shop.state(id).status, OrderStatus::Created);
     shop.house.clock.advance(Millis(1));
     shop.house.rest();

@@ -90,7 +90,6 @@ const NO_GUARDS: &[(&str, &str)] = &[
     ("if after != order || Guard::", "a guard"),
     ("order.status.next(OrderEvent::Pay)", "the order's table decides"),
     ("find(|one| one.is_open())", "finds what the guards below are about"),
-    ("is_some_and(|one| one.is_open())", "finds what the guards are about"),
     (
         "let Some(purchase) = purchase.filter(|one| one.order.is_some())",
         "an attempt always has an order: a defect, told as one",
@@ -106,14 +105,12 @@ const NO_GUARDS: &[(&str, &str)] = &[
     ("filter(|after| before.reservation != Some(*after))", "only what moved is written"),
     ("fresh.into_iter().find(|one| one.id == payment.id)", "the last state of a set counts"),
     ("if order.status.next(OrderEvent::Expire).is_none()", "the order's table decides"),
-    ("if waiting.is_empty()", "what is not due goes back with its own time, or nothing does"),
     (".is_some_and(|activity| activity.cancelled_frees_limit)", "the activity's rule: FS-20"),
     (
         "any(|one| !matches!(one.status, PaymentStatus::Failed | PaymentStatus::Closed))",
         "what the guards of a cancel ask",
     ),
     ("is_certain &= !matches!(word", "what the guard below asks"),
-    ("matches!(one.status,", "what the guards ask"),
     (
         "if let Some(row) = order.status.next(OrderEvent::StartRefund)",
         "the order's table decides; here it may also stay",
@@ -127,6 +124,13 @@ const NO_GUARDS: &[(&str, &str)] = &[
     ("if let Some(row) = event.and_then(", "the order's table decides"),
     ("if row.to == OrderStatus::Refunded", "only then is there something to tell"),
     ("if order.refunded < order.paid && Guard::", "a guard"),
+    ("filter(|one| one.purchase == command.purchase)", "an attempt of another order is none of this one's"),
+    (".holds(matches!(order.status,", "a guard, on the line before"),
+    ("if known { Heard::Nothing }", "both are answers; what follows is UnknownPaymentIsKept's"),
+    ("if !is_right {", "what the guards on the lines before found"),
+    ("let pending = facts.purchases.get(&asked.purchase).filter(", "a guard, in the lines that follow"),
+    ("facts.payments_of(command.purchase).find(has_money)", "which attempt's money goes back"),
+    ("if !is_an_amount {", "what the guards on the lines before found"),
 ];
 
 const DECISIONS: [&str; 3] = ["pay", "cancel", "refund"];

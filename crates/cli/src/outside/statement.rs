@@ -52,7 +52,9 @@ pub(crate) async fn read(client: &mut Client<'_>, from: Timestamp) -> Result<Acc
 
 fn note(accounts: &mut Accounts, line: &str) -> Option<()> {
     let fields: Vec<&str> = line.split(',').collect();
-    let [at, kind, payment, refund, _transaction, amount, _currency, _charge] = fields[..] else { return None };
+    let [at, kind, payment, refund, _transaction, amount, _currency, _charge] = fields[..] else {
+        return None;
+    };
     let at: jiff::Timestamp = at.parse().ok()?;
     let amount: i64 = amount.parse().ok()?;
     let account = accounts.entry(payment.to_owned()).or_default();
