@@ -119,7 +119,7 @@ const STEPS: [Step; 9] = [
     },
     Step {
         name: "crash-demo",
-        limit: Duration::from_mins(1),
+        limit: Duration::from_secs(90),
         command: &[
             "cargo",
             "run",

@@ -104,7 +104,8 @@ mod tests {
 
     #[test]
     fn three_ends_agree_and_everything_else_does_not() {
-        let line = |kind: &str, refund: &str| format!("2026-01-01T00:00:00.000Z,{kind},p,{refund},t,100,CNY");
+        let line =
+            |kind: &str, refund: &str| format!("2026-01-01T00:00:00.000Z,{kind},p,{refund},t,100,CNY,");
         let bank = |lines: &[String]| {
             let mut accounts = Accounts::new();
             assert!(lines.iter().all(|line| note(&mut accounts, line).is_some()));
