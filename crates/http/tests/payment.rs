@@ -262,7 +262,7 @@ async fn ot_09_dr_02_c_55_a_refund_whose_answer_was_lost_is_one_refund() {
         csv.starts_with("at,kind,payment_id,refund_id,transaction_id,amount,currency,charge_id\n"),
         "{csv}"
     );
-    assert!(csv.contains("2026-11-11T00:00:00.000Z,refund,") && csv.contains(",500,CNY\n"), "{csv}");
+    assert!(csv.contains("2026-11-11T00:00:00.000Z,refund,") && csv.contains(",500,CNY,\n"), "{csv}");
 }
 
 #[tokio::test]

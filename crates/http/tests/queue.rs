@@ -42,11 +42,10 @@ async fn lq_06_a_paused_queue_is_shown_keeps_its_work_and_goes_on_where_it_stopp
     }
     house.clock.advance(Millis(10));
     house.rest().await;
-    house.clock.advance(Millis(1_500));
     let running = queue(&house, "send_due").await;
     assert_eq!((&running["paused"], &running["size"]), (&json!(false), &json!(0)));
     let bus = queue(&house, "bus/onceward-order-create/order-consumer").await;
-    assert_eq!((&bus["size"], &bus["since_last_claim_ms"]), (&json!(0), &json!(1_500)), "its work was done");
+    assert_eq!(bus["size"], 0, "its work was done");
 }
 
 #[tokio::test]
