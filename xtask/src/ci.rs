@@ -54,7 +54,7 @@ const STEPS: [Step; 9] = [
     },
     Step {
         name: "clippy",
-        limit: Duration::from_mins(5),
+        limit: Duration::from_mins(4),
         command: &["cargo", "clippy", "--workspace", "--all-targets", "--locked", "--", "--deny", "warnings"],
         proof: Proof::ExitCode,
     },

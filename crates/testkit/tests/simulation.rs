@@ -6,7 +6,7 @@ use onceward_testkit::model::Defect;
 use onceward_testkit::sim::{Adapter, SimOptions, run};
 
 /// Seeds that a test run looks at; `torture` looks at thousands.
-const SEEDS: u64 = 1_000;
+const SEEDS: u64 = 1_500;
 
 /// Cases that the seeds above must meet at least once, or they prove little.
 const CASES: [&str; 97] = [
