@@ -54,7 +54,7 @@ const STEPS: [Step; 9] = [
     },
     Step {
         name: "clippy",
-        limit: Duration::from_mins(4),
+        limit: Duration::from_secs(210),
         command: &["cargo", "clippy", "--workspace", "--all-targets", "--locked", "--", "--deny", "warnings"],
         proof: Proof::ExitCode,
     },
@@ -79,14 +79,14 @@ const STEPS: [Step; 9] = [
     },
     Step {
         name: "test",
-        limit: Duration::from_mins(12),
+        limit: Duration::from_secs(690),
         command: &["cargo", "test", "--workspace"],
         proof: Proof::ExitCode,
     },
     Step {
         // Apart from the other tests, because only this build can take guards away.
         name: "guards",
-        limit: Duration::from_secs(210),
+        limit: Duration::from_secs(270),
         command: &[
             "cargo",
             "test",
