@@ -9,25 +9,18 @@ use house::{House, engine_over, key, usual_activity};
 use onceward::operations::{catalogue, queue};
 use onceward::wire;
 use onceward::workers::{Next, Worker};
-use onceward_domain::changes::{ChangeSet, Transition};
-use onceward_domain::credit::{Entry, Standing};
-use onceward_domain::due::{ClaimRequest, Claimed, Lane, LaneStatus, Waiting};
+use onceward_domain::changes::ChangeSet;
+use onceward_domain::due::{ClaimRequest, Claimed, Lane};
 use onceward_domain::error::{Class, Code, Error};
 use onceward_domain::facts::{Facts, Need};
-use onceward_domain::group::{GroupOrder, GroupTransition};
-use onceward_domain::id::{AccountId, GroupId, PurchaseId, RequestId, UserId};
-use onceward_domain::machine::group::Group as GroupStatus;
+use onceward_domain::id::{PurchaseId, RequestId, UserId};
 use onceward_domain::machine::order::Order as OrderStatus;
 use onceward_domain::machine::reservation::Reservation;
-use onceward_domain::notice::Notice;
-use onceward_domain::payment::Case;
 use onceward_domain::ports::Answer;
 use onceward_domain::ports::admission::{Reserve, ReserveAnswer};
 use onceward_domain::ports::bus::Topic;
-use onceward_domain::ports::store::{Expiring, OrderFilter, PageRequest, Store, Work};
-use onceward_domain::purchase::Purchase;
-use onceward_domain::tally::Tally;
-use onceward_domain::time::{Millis, Timestamp};
+use onceward_domain::ports::store::{Store, Work};
+use onceward_domain::time::Millis;
 use onceward_testkit::block_on::block_on;
 
 /// What happens to the next transactions of one name.
@@ -97,65 +90,7 @@ impl Store for Lossy {
         self.inner.claim_due(request)
     }
 
-    fn next_due(&self, lane: Lane) -> Answer<'_, Option<Timestamp>> {
-        self.inner.next_due(lane)
-    }
-
-    fn find_due(&self, lane: Lane, purchase: PurchaseId) -> Answer<'_, Option<Waiting>> {
-        self.inner.find_due(lane, purchase)
-    }
-
-    fn list_due(&self, lane: Lane, limit: u32, after: Option<Arc<str>>) -> Answer<'_, Vec<Waiting>> {
-        self.inner.list_due(lane, limit, after)
-    }
-
-    fn lanes(&self) -> Answer<'_, Vec<LaneStatus>> {
-        self.inner.lanes()
-    }
-
-    fn list_orders(&self, filter: OrderFilter, page: PageRequest) -> Answer<'_, Vec<Purchase>> {
-        self.inner.list_orders(filter, page)
-    }
-
-    fn expiries(&self, limit: u32, after: Option<Expiring>) -> Answer<'_, Vec<Expiring>> {
-        self.inner.expiries(limit, after)
-    }
-
-    fn list_cases(&self, page: PageRequest) -> Answer<'_, Vec<(i64, Case)>> {
-        self.inner.list_cases(page)
-    }
-
-    fn list_notices(&self, page: PageRequest) -> Answer<'_, Vec<(i64, Notice)>> {
-        self.inner.list_notices(page)
-    }
-
-    fn list_groups(&self, status: Option<GroupStatus>, page: PageRequest) -> Answer<'_, Vec<GroupOrder>> {
-        self.inner.list_groups(status, page)
-    }
-
-    fn group_transitions(&self, group: GroupId) -> Answer<'_, Vec<GroupTransition>> {
-        self.inner.group_transitions(group)
-    }
-
-    fn list_entries(&self, account: AccountId, page: PageRequest) -> Answer<'_, Vec<Entry>> {
-        self.inner.list_entries(account, page)
-    }
-
-    fn standing(&self, account: AccountId, at: Timestamp) -> Answer<'_, Option<Standing>> {
-        self.inner.standing(account, at)
-    }
-
-    fn transitions(&self, purchase: PurchaseId) -> Answer<'_, Vec<Transition>> {
-        self.inner.transitions(purchase)
-    }
-
-    fn tally(&self) -> Answer<'_, Tally> {
-        self.inner.tally()
-    }
-
-    fn now(&self) -> Answer<'_, Timestamp> {
-        self.inner.now()
-    }
+    onceward_testkit::pass_questions_on!(self => self.inner);
 }
 
 fn with_fault(house: &House, name: &'static str, fault: Fault, times: u32) -> House {

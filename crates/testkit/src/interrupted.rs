@@ -7,20 +7,10 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use onceward_domain::changes::Transition;
-use onceward_domain::credit::{Entry, Standing};
-use onceward_domain::due::{ClaimRequest, Claimed, Lane, LaneStatus, Waiting};
+use onceward_domain::due::{ClaimRequest, Claimed};
 use onceward_domain::facts::{Facts, Need};
-use onceward_domain::group::{GroupOrder, GroupTransition};
-use onceward_domain::id::{AccountId, GroupId, PurchaseId};
-use onceward_domain::machine::group::Group as GroupStatus;
-use onceward_domain::notice::Notice;
-use onceward_domain::payment::Case;
 use onceward_domain::ports::Answer;
-use onceward_domain::ports::store::{Expiring, OrderFilter, PageRequest, Store, Work};
-use onceward_domain::purchase::Purchase;
-use onceward_domain::tally::Tally;
-use onceward_domain::time::Timestamp;
+use onceward_domain::ports::store::{Store, Work};
 
 type Meanwhile = Box<dyn FnOnce() + Send>;
 
@@ -69,63 +59,5 @@ impl Store for Interrupted {
         self.count().claim_due(request)
     }
 
-    fn next_due(&self, lane: Lane) -> Answer<'_, Option<Timestamp>> {
-        self.count().next_due(lane)
-    }
-
-    fn find_due(&self, lane: Lane, purchase: PurchaseId) -> Answer<'_, Option<Waiting>> {
-        self.count().find_due(lane, purchase)
-    }
-
-    fn list_due(&self, lane: Lane, limit: u32, after: Option<Arc<str>>) -> Answer<'_, Vec<Waiting>> {
-        self.count().list_due(lane, limit, after)
-    }
-
-    fn lanes(&self) -> Answer<'_, Vec<LaneStatus>> {
-        self.count().lanes()
-    }
-
-    fn list_orders(&self, filter: OrderFilter, page: PageRequest) -> Answer<'_, Vec<Purchase>> {
-        self.count().list_orders(filter, page)
-    }
-
-    fn expiries(&self, limit: u32, after: Option<Expiring>) -> Answer<'_, Vec<Expiring>> {
-        self.count().expiries(limit, after)
-    }
-
-    fn list_cases(&self, page: PageRequest) -> Answer<'_, Vec<(i64, Case)>> {
-        self.count().list_cases(page)
-    }
-
-    fn list_notices(&self, page: PageRequest) -> Answer<'_, Vec<(i64, Notice)>> {
-        self.count().list_notices(page)
-    }
-
-    fn list_groups(&self, status: Option<GroupStatus>, page: PageRequest) -> Answer<'_, Vec<GroupOrder>> {
-        self.count().list_groups(status, page)
-    }
-
-    fn group_transitions(&self, group: GroupId) -> Answer<'_, Vec<GroupTransition>> {
-        self.count().group_transitions(group)
-    }
-
-    fn list_entries(&self, account: AccountId, page: PageRequest) -> Answer<'_, Vec<Entry>> {
-        self.count().list_entries(account, page)
-    }
-
-    fn standing(&self, account: AccountId, at: Timestamp) -> Answer<'_, Option<Standing>> {
-        self.count().standing(account, at)
-    }
-
-    fn transitions(&self, purchase: PurchaseId) -> Answer<'_, Vec<Transition>> {
-        self.count().transitions(purchase)
-    }
-
-    fn tally(&self) -> Answer<'_, Tally> {
-        self.count().tally()
-    }
-
-    fn now(&self) -> Answer<'_, Timestamp> {
-        self.count().now()
-    }
+    crate::pass_questions_on!(self => self.count());
 }

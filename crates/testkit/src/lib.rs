@@ -19,6 +19,7 @@ pub mod interleave;
 pub mod interrupted;
 pub mod model;
 pub mod notifier;
+pub mod passing_on;
 pub mod services;
 pub mod sim;
 

@@ -5,24 +5,16 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
-use onceward_domain::changes::Transition;
-use onceward_domain::credit::{Entry, Standing};
-use onceward_domain::due::{ClaimRequest, Claimed, Lane, LaneStatus, Waiting};
+use onceward_domain::due::{ClaimRequest, Claimed};
 use onceward_domain::error::Error;
 use onceward_domain::facts::{Facts, Need};
-use onceward_domain::group::{GroupOrder, GroupTransition};
-use onceward_domain::id::{AccountId, ChargeId, GroupId, PaymentId, PurchaseId};
-use onceward_domain::machine::group::Group as GroupStatus;
-use onceward_domain::notice::Notice;
-use onceward_domain::payment::{Case, ChargeWord, Word};
+use onceward_domain::id::{ChargeId, PaymentId};
+use onceward_domain::payment::{ChargeWord, Word};
 use onceward_domain::ports::Answer;
 use onceward_domain::ports::provider::{
     ChargeOrder, ClientData, PaymentOrder, Provider, RawCallback, RefundOrder, Verified,
 };
-use onceward_domain::ports::store::{Expiring, OrderFilter, PageRequest, Store, Work};
-use onceward_domain::purchase::Purchase;
-use onceward_domain::tally::Tally;
-use onceward_domain::time::Timestamp;
+use onceward_domain::ports::store::{Store, Work};
 use onceward_testkit::bank::Bank;
 
 /// Something that happens while others may go first, before and after it.
@@ -101,65 +93,7 @@ impl Store for SlowStore {
         slowly(self.0.claim_due(request))
     }
 
-    fn next_due(&self, lane: Lane) -> Answer<'_, Option<Timestamp>> {
-        slowly(self.0.next_due(lane))
-    }
-
-    fn find_due(&self, lane: Lane, purchase: PurchaseId) -> Answer<'_, Option<Waiting>> {
-        slowly(self.0.find_due(lane, purchase))
-    }
-
-    fn list_due(&self, lane: Lane, limit: u32, after: Option<Arc<str>>) -> Answer<'_, Vec<Waiting>> {
-        slowly(self.0.list_due(lane, limit, after))
-    }
-
-    fn lanes(&self) -> Answer<'_, Vec<LaneStatus>> {
-        slowly(self.0.lanes())
-    }
-
-    fn list_orders(&self, filter: OrderFilter, page: PageRequest) -> Answer<'_, Vec<Purchase>> {
-        slowly(self.0.list_orders(filter, page))
-    }
-
-    fn expiries(&self, limit: u32, after: Option<Expiring>) -> Answer<'_, Vec<Expiring>> {
-        self.0.expiries(limit, after)
-    }
-
-    fn list_cases(&self, page: PageRequest) -> Answer<'_, Vec<(i64, Case)>> {
-        slowly(self.0.list_cases(page))
-    }
-
-    fn list_notices(&self, page: PageRequest) -> Answer<'_, Vec<(i64, Notice)>> {
-        slowly(self.0.list_notices(page))
-    }
-
-    fn list_entries(&self, account: AccountId, page: PageRequest) -> Answer<'_, Vec<Entry>> {
-        slowly(self.0.list_entries(account, page))
-    }
-
-    fn standing(&self, account: AccountId, at: Timestamp) -> Answer<'_, Option<Standing>> {
-        slowly(self.0.standing(account, at))
-    }
-
-    fn list_groups(&self, status: Option<GroupStatus>, page: PageRequest) -> Answer<'_, Vec<GroupOrder>> {
-        slowly(self.0.list_groups(status, page))
-    }
-
-    fn group_transitions(&self, group: GroupId) -> Answer<'_, Vec<GroupTransition>> {
-        slowly(self.0.group_transitions(group))
-    }
-
-    fn transitions(&self, purchase: PurchaseId) -> Answer<'_, Vec<Transition>> {
-        slowly(self.0.transitions(purchase))
-    }
-
-    fn tally(&self) -> Answer<'_, Tally> {
-        slowly(self.0.tally())
-    }
-
-    fn now(&self) -> Answer<'_, Timestamp> {
-        slowly(self.0.now())
-    }
+    onceward_testkit::pass_questions_on!(self => self.0, slowly);
 }
 
 /// A slow line to the bank; it happens when the call goes on, not when it is made.

@@ -5,24 +5,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
 use onceward::wire;
-use onceward_domain::changes::Transition;
-use onceward_domain::credit::{Entry, Standing};
-use onceward_domain::due::{ClaimRequest, Claimed, Lane, LaneStatus, Waiting};
+use onceward_domain::due::{ClaimRequest, Claimed};
 use onceward_domain::error::{Code, Error};
 use onceward_domain::facts::{Facts, Need};
-use onceward_domain::group::{GroupOrder, GroupTransition};
-use onceward_domain::id::{AccountId, ChargeId, GroupId, IdKind, PaymentId, PurchaseId, RefundId};
-use onceward_domain::machine::group::Group as GroupStatus;
-use onceward_domain::notice::Notice;
-use onceward_domain::payment::{Case, ChargeWord, Word};
+use onceward_domain::id::{ChargeId, IdKind, PaymentId, PurchaseId, RefundId};
+use onceward_domain::payment::{ChargeWord, Word};
 use onceward_domain::ports::Answer;
 use onceward_domain::ports::provider::{
     ChargeOrder, ClientData, PaymentOrder, Provider, RawCallback, RefundOrder, Verified,
 };
-use onceward_domain::ports::store::{Expiring, OrderFilter, PageRequest, Store, Work};
-use onceward_domain::purchase::Purchase;
-use onceward_domain::tally::Tally;
-use onceward_domain::time::Timestamp;
+use onceward_domain::ports::store::{Store, Work};
 
 use super::actor::{Grant, Turn};
 use crate::bank::Bank;
@@ -98,65 +90,7 @@ impl Store for TurnStore {
         })
     }
 
-    fn next_due(&self, lane: Lane) -> Answer<'_, Option<Timestamp>> {
-        self.inner.next_due(lane)
-    }
-
-    fn find_due(&self, lane: Lane, purchase: PurchaseId) -> Answer<'_, Option<Waiting>> {
-        self.inner.find_due(lane, purchase)
-    }
-
-    fn list_due(&self, lane: Lane, limit: u32, after: Option<Arc<str>>) -> Answer<'_, Vec<Waiting>> {
-        self.inner.list_due(lane, limit, after)
-    }
-
-    fn lanes(&self) -> Answer<'_, Vec<LaneStatus>> {
-        self.inner.lanes()
-    }
-
-    fn list_orders(&self, filter: OrderFilter, page: PageRequest) -> Answer<'_, Vec<Purchase>> {
-        self.inner.list_orders(filter, page)
-    }
-
-    fn expiries(&self, limit: u32, after: Option<Expiring>) -> Answer<'_, Vec<Expiring>> {
-        self.inner.expiries(limit, after)
-    }
-
-    fn list_cases(&self, page: PageRequest) -> Answer<'_, Vec<(i64, Case)>> {
-        self.inner.list_cases(page)
-    }
-
-    fn list_notices(&self, page: PageRequest) -> Answer<'_, Vec<(i64, Notice)>> {
-        self.inner.list_notices(page)
-    }
-
-    fn list_groups(&self, status: Option<GroupStatus>, page: PageRequest) -> Answer<'_, Vec<GroupOrder>> {
-        self.inner.list_groups(status, page)
-    }
-
-    fn group_transitions(&self, group: GroupId) -> Answer<'_, Vec<GroupTransition>> {
-        self.inner.group_transitions(group)
-    }
-
-    fn list_entries(&self, account: AccountId, page: PageRequest) -> Answer<'_, Vec<Entry>> {
-        self.inner.list_entries(account, page)
-    }
-
-    fn standing(&self, account: AccountId, at: Timestamp) -> Answer<'_, Option<Standing>> {
-        self.inner.standing(account, at)
-    }
-
-    fn transitions(&self, purchase: PurchaseId) -> Answer<'_, Vec<Transition>> {
-        self.inner.transitions(purchase)
-    }
-
-    fn tally(&self) -> Answer<'_, Tally> {
-        self.inner.tally()
-    }
-
-    fn now(&self) -> Answer<'_, Timestamp> {
-        self.inner.now()
-    }
+    crate::pass_questions_on!(self => self.inner);
 }
 
 /// The bank behind a turn.
