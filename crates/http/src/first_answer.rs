@@ -14,6 +14,7 @@ use serde::Serialize;
 
 use crate::auth::Caller;
 use crate::idempotency::{self, Running};
+use crate::operation::detached;
 use crate::problem::{self, Problem};
 use crate::request_id;
 use crate::routes::bytes_as;
@@ -58,8 +59,21 @@ impl Once<'_> {
     }
 }
 
+/// Carries the request out, also where the caller hangs up, and lets its twins go on when it has an answer.
+pub(crate) async fn carry_out(
+    running: Running,
+    operation: impl Future<Output = Result<StoredAnswer, Error>> + Send + 'static,
+) -> Result<Response, Problem> {
+    let answer = detached(async move {
+        let answer = operation.await;
+        drop(running);
+        answer
+    });
+    answer.await.map(answered)
+}
+
 /// The answer, first or again.
-pub(crate) fn answered(answer: StoredAnswer) -> Response {
+fn answered(answer: StoredAnswer) -> Response {
     let status = StatusCode::from_u16(answer.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let media_type = if status.is_success() { "application/json" } else { problem::MEDIA_TYPE };
     let mut response = bytes_as(status, media_type, answer.body);

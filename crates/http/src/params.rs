@@ -8,7 +8,7 @@ use axum::extract::{FromRequestParts, RawPathParams};
 use axum::http::Uri;
 use axum::http::request::Parts;
 use onceward_domain::error::Code;
-use onceward_domain::id::{AccountId, ActivityId, IdError, SkuKey};
+use onceward_domain::id::{ActivityId, IdError, SkuKey};
 use onceward_domain::ports::store::PageRequest;
 use uuid::Uuid;
 
@@ -45,14 +45,12 @@ impl PathIds {
 
     /// An activity that exists, or does not.
     pub(crate) fn activity(&self) -> Result<ActivityId, Problem> {
-        ActivityId::new(self.get("activity_id")).map_err(|_| Problem::code(Code::NotFound))
+        self.owned("activity_id", ActivityId::new)
     }
 
     /// An activity that is to be.
     pub(crate) fn new_activity(&self) -> Result<ActivityId, Problem> {
-        let mut faults = Faults::default();
-        let id = faults.keep("/activity_id", ActivityId::new(self.get("activity_id")));
-        faults.finish(id)
+        self.owned_new("activity_id", ActivityId::new)
     }
 
     /// A SKU that exists, or does not.
@@ -78,13 +76,6 @@ impl PathIds {
     pub(crate) fn owned_new<T>(&self, name: &str, new: fn(&str) -> Result<T, IdError>) -> Result<T, Problem> {
         let mut faults = Faults::default();
         let id = faults.keep(&format!("/{name}"), new(self.get(name)));
-        faults.finish(id)
-    }
-
-    /// A credit account that is to be, or is.
-    pub(crate) fn new_account(&self) -> Result<AccountId, Problem> {
-        let mut faults = Faults::default();
-        let id = faults.keep("/account_id", AccountId::new(self.get("account_id")));
         faults.finish(id)
     }
 

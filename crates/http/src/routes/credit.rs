@@ -6,7 +6,6 @@ use axum::http::header::{ACCEPT, LINK};
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::Response;
 use onceward_domain::credit::Entry;
-use onceward_domain::error::Code;
 use onceward_domain::id::AccountId;
 use onceward_domain::ports::store::PageRequest;
 
@@ -18,7 +17,7 @@ use crate::dto::Page;
 use crate::dto::credit::{
     AccountBody, AccountTermsView, AccountView, AdjustCreditBody, EntryView, GrantBody, csv,
 };
-use crate::first_answer::{Once, answered};
+use crate::first_answer::{Once, carry_out};
 use crate::idempotency;
 use crate::operation::detached;
 use crate::params::{PathIds, Query, cursor};
@@ -44,7 +43,7 @@ pub(super) async fn put(
     ids: PathIds,
     payload: Payload,
 ) -> Result<Response, Problem> {
-    let terms = payload.parse::<AccountBody>()?.into_put(ids.new_account()?)?;
+    let terms = payload.parse::<AccountBody>()?.into_put(ids.owned_new("account_id", AccountId::new)?)?;
     let put = detached(async move { credit::put(&state.engine, terms).await }).await?;
     Ok(match put {
         Put::Opened(account) => json(StatusCode::CREATED, &AccountTermsView::from(&account)),
@@ -70,7 +69,7 @@ pub(super) async fn view(
     ids: PathIds,
     query: Query,
 ) -> Result<Response, Problem> {
-    let account = account(&ids)?;
+    let account = ids.owned("account_id", AccountId::new)?;
     let mut faults = Faults::default();
     let at = faults.keep("/at", query.get("at").map(when::parse).transpose());
     let at = faults.finish(at)?;
@@ -97,7 +96,7 @@ pub(super) async fn entries(
     ids: PathIds,
     query: Query,
 ) -> Result<Response, Problem> {
-    let account = account(&ids)?;
+    let account = ids.owned("account_id", AccountId::new)?;
     let page = page_of(&query)?;
     let more = PageRequest { limit: page.limit + 1, ..page };
     let found = credit::entries(&state.engine, account, more).await?;
@@ -125,7 +124,7 @@ pub(super) async fn statement(
     headers: HeaderMap,
     query: Query,
 ) -> Result<Response, Problem> {
-    let account = account(&ids)?;
+    let account = ids.owned("account_id", AccountId::new)?;
     let page = page_of(&query)?;
     let after = page.before.unwrap_or(0).max(0);
     let mut found = credit::statement(&state.engine, account.clone(), after, page.limit + 1).await?;
@@ -184,18 +183,13 @@ pub(super) async fn grant(
     headers: HeaderMap,
     payload: Payload,
 ) -> Result<Response, Problem> {
-    let account = ids.new_account()?;
+    let account = ids.owned_new("account_id", AccountId::new)?;
     idempotency::key(&headers)?;
     let operation = format!("POST /v1/accounts/{account}/grants");
     let (gift, rule) = payload.parse::<GrantBody<'_>>()?.into_grant(account, caller.0.clone())?;
     let once = Once { caller: &caller, operation: &operation, status: StatusCode::CREATED };
     let (idempotent, running) = once.begin::<Entry, EntryView>(&state, &headers, &gift)?;
-    let answer = detached(async move {
-        let answer = credit::grant(&state.engine, rule, idempotent).await;
-        drop(running);
-        answer
-    });
-    answer.await.map(answered)
+    carry_out(running, async move { credit::grant(&state.engine, rule, idempotent).await }).await
 }
 
 /// Sets a balance right; it is recorded who did and why.
@@ -222,21 +216,12 @@ pub(super) async fn adjust(
     headers: HeaderMap,
     payload: Payload,
 ) -> Result<Response, Problem> {
-    let account = account(&ids)?;
+    let account = ids.owned("account_id", AccountId::new)?;
     idempotency::key(&headers)?;
     let operation = format!("POST /v1/accounts/{account}/adjustments");
     let body = payload.parse::<AdjustCreditBody<'_>>()?;
     let (correction, rule) = body.into_adjust(account, caller.0.clone())?;
     let once = Once { caller: &caller, operation: &operation, status: StatusCode::CREATED };
     let (idempotent, running) = once.begin::<Entry, EntryView>(&state, &headers, &correction)?;
-    let answer = detached(async move {
-        let answer = credit::adjust(&state.engine, rule, idempotent).await;
-        drop(running);
-        answer
-    });
-    answer.await.map(answered)
-}
-
-fn account(ids: &PathIds) -> Result<AccountId, Problem> {
-    AccountId::new(ids.text("account_id")).map_err(|_| Problem::code(Code::NotFound))
+    carry_out(running, async move { credit::adjust(&state.engine, rule, idempotent).await }).await
 }

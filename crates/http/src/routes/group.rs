@@ -20,7 +20,7 @@ use crate::dto::group::{
     ParticipantView,
 };
 use crate::dto::{Data, Page};
-use crate::first_answer::{Once, answered};
+use crate::first_answer::{Once, carry_out};
 use crate::operation::detached;
 use crate::params::{PathIds, Query, cursor};
 use crate::problem::{Problem, ProblemBody};
@@ -191,10 +191,5 @@ pub(super) async fn settle(
     let once = Once { caller: &caller, operation: &operation, status: StatusCode::ACCEPTED };
     let (idempotent, running) = once.begin::<GroupOrder, GroupSummaryView>(&state, &headers, &())?;
     let command = SettleByHand { group, actor: caller.0, idempotent };
-    let answer = detached(async move {
-        let answer = group::settle_by_hand(&state.engine, command).await;
-        drop(running);
-        answer
-    });
-    answer.await.map(answered)
+    carry_out(running, async move { group::settle_by_hand(&state.engine, command).await }).await
 }

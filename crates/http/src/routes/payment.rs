@@ -16,7 +16,7 @@ use crate::body::Payload;
 use crate::check::Faults;
 use crate::dto::Page;
 use crate::dto::payment::{CaseView, PaymentBody, PaymentView, ReceiptView, RefundBody, RefundView};
-use crate::first_answer::{Once, answered};
+use crate::first_answer::{Once, carry_out};
 use crate::operation::detached;
 use crate::params::{BAD_CURSOR, PathIds, Query, cursor};
 use crate::problem::{self, Problem, ProblemBody};
@@ -56,12 +56,7 @@ pub(super) async fn start(
     let once = Once { caller: &caller, operation: &operation, status: StatusCode::CREATED };
     let (idempotent, running) = once.begin::<Payment, PaymentView>(&state, &headers, &terms)?;
     let start = Start { order, provider: terms.provider, actor: caller.0, idempotent };
-    let answer = detached(async move {
-        let answer = payment::start(&state.engine, start).await;
-        drop(running);
-        answer
-    });
-    answer.await.map(answered)
+    carry_out(running, async move { payment::start(&state.engine, start).await }).await
 }
 
 /// Asks for money back.
@@ -94,12 +89,7 @@ pub(super) async fn refund(
     let once = Once { caller: &caller, operation: &operation, status: StatusCode::CREATED };
     let (idempotent, running) = once.begin::<Refund, RefundView>(&state, &headers, &terms)?;
     let ask = Ask { order, amount: terms.amount, reason: terms.reason, actor: caller.0, idempotent };
-    let answer = detached(async move {
-        let answer = payment::ask_refund(&state.engine, ask).await;
-        drop(running);
-        answer
-    });
-    answer.await.map(answered)
+    carry_out(running, async move { payment::ask_refund(&state.engine, ask).await }).await
 }
 
 /// Lists the refunds of an order, newest first.

@@ -10,7 +10,7 @@ use super::json;
 use crate::auth::Caller;
 use crate::body::Payload;
 use crate::dto::sku::{AdjustBody, Adjustment, SkuBody, SkuView};
-use crate::first_answer::{Once, answered};
+use crate::first_answer::{Once, carry_out};
 use crate::idempotency;
 use crate::operation::detached;
 use crate::params::PathIds;
@@ -93,10 +93,5 @@ pub(super) async fn adjust(
     let (idempotent, running) = once.begin::<Found, SkuView>(&state, &headers, &adjustment)?;
     let Adjustment { delta, reason } = adjustment;
     let adjust = AdjustStock { key: sku, delta, reason, actor: caller.0, idempotent };
-    let answer = detached(async move {
-        let answer = catalogue::adjust_stock(&state.engine, adjust).await;
-        drop(running);
-        answer
-    });
-    answer.await.map(answered)
+    carry_out(running, async move { catalogue::adjust_stock(&state.engine, adjust).await }).await
 }
