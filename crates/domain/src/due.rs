@@ -308,6 +308,12 @@ pub struct DueEntry {
 }
 
 impl DueEntry {
+    /// A member that is put in now, and that nobody has claimed.
+    #[must_use]
+    pub fn new(due_at: Timestamp, now: Timestamp, body: Vec<u8>) -> Self {
+        Self { due_at, created_at: now, attempts: 0, token: Token::NONE, is_held: false, body }
+    }
+
     /// Whether this claim still holds it.
     #[must_use]
     pub fn is_held_by(&self, token: Token) -> bool {

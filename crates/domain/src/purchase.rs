@@ -7,6 +7,7 @@
 
 use std::sync::Arc;
 
+use crate::event::OrderCreateRequested;
 use crate::id::{CompensationId, PurchaseId, RequestId, SkuKey, UserId};
 use crate::machine::admission::Admission;
 use crate::machine::order::Order as OrderStatus;
@@ -161,6 +162,36 @@ pub struct Purchase {
 }
 
 impl Purchase {
+    /// A reservation that nobody has decided on yet, as its message tells it, with the gate's state of it and the first of the
+    /// buyer's places that it holds.
+    #[must_use]
+    pub fn open(
+        message: OrderCreateRequested,
+        admission: Admission,
+        place: i64,
+        updated_at: Timestamp,
+    ) -> Self {
+        let line = Line { key: message.key, quantity: message.quantity, place, unit_price: None };
+        Self {
+            id: message.purchase,
+            handle: 0,
+            route: Route::Flash,
+            user: message.user,
+            request: message.request,
+            lines: vec![line],
+            admission,
+            compensation: None,
+            reservation: None,
+            reason: None,
+            reserved_at: message.reserved_at,
+            business_deadline: message.business_deadline,
+            inbox: None,
+            order: None,
+            updated_at,
+            revision: 0,
+        }
+    }
+
     /// Units of a SKU in this purchase.
     #[must_use]
     pub fn units_of(&self, key: &SkuKey) -> u32 {

@@ -146,6 +146,11 @@ pub async fn settle(store: &dyn Store, name: &'static str, endings: Vec<Ending>)
     Ok(ended)
 }
 
+/// Whether one member of a batch may be what made it fail: then the others are tried without it.
+pub(crate) fn may_be_one(error: &Error) -> bool {
+    matches!(error.class(), Class::Manual | Class::Conflict)
+}
+
 /// Has every new notice sent: a notice and the due work that sends it are one transaction (LQ-05).
 fn announce(facts: &Facts, changes: &mut ChangeSet) {
     let puts = changes.new_notices.iter().map(|notice| DueChange::Put {

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use onceward_domain::catalogue::Bucket;
 use onceward_domain::decide::reserve::{keep_in_journal, reserve};
-use onceward_domain::due::{Charge, Claimed, DueChange, Lane, unpack_ids};
+use onceward_domain::due::{Charge, DueChange, Lane, unpack_ids};
 use onceward_domain::error::Error;
 use onceward_domain::event::{Event, OrderCreateRequested};
 use onceward_domain::facts::{Facts, Need};
@@ -29,7 +29,7 @@ use onceward_domain::time::{Millis, Timestamp};
 
 use crate::execute::{Ending, settle, transact};
 use crate::open_reservations::OpenReservations;
-use crate::store_admission::{StoreAdmission, need_of_reserve};
+use crate::store_admission::{StoreAdmission, need_of_reserve, part};
 
 /// Journal entries that are read at once after a start.
 const ENTRIES_OF_ONE_READ: u32 = 64;
@@ -79,8 +79,7 @@ impl JournalAdmission {
     /// Asks memory, which is read from the journal first where it must be.
     async fn ask<T>(&self, question: impl FnOnce(&OpenReservations) -> T) -> Result<T, Error> {
         if !lock(&self.memory).is_read {
-            let _turn = self.turn.lock().await;
-            self.read_journal().await?;
+            return self.ask_in_turn(question).await;
         }
         Ok(question(&lock(&self.memory).open))
     }
@@ -212,7 +211,9 @@ impl JournalAdmission {
             let reservations = journal::unpack(&one.body)?;
             let decided = self.decided(&reservations).await?;
             self.forget(decided.purchases.keys().copied());
-            overdue.push(sort(reservations, &decided, one));
+            let undecided =
+                reservations.into_iter().filter(|one| !decided.purchases.contains_key(&one.purchase));
+            overdue.push(part(one, undecided, decided.now));
         }
         Ok(overdue)
     }
@@ -235,25 +236,6 @@ impl JournalAdmission {
         }
         settle(&*self.store, "admission.settle_overdue", endings).await
     }
-}
-
-/// Parts an entry into what is due and what waits for a later deadline; what has a row is decided.
-fn sort(reservations: Vec<OrderCreateRequested>, decided: &Facts, claimed: Claimed) -> OverdueClaim {
-    let mut due = Vec::new();
-    let mut remaining: Option<(Timestamp, Vec<PurchaseId>)> = None;
-    for one in reservations {
-        if decided.purchases.contains_key(&one.purchase) {
-            continue;
-        }
-        if one.business_deadline <= decided.now {
-            due.push(one);
-        } else {
-            let (first, ids) = remaining.get_or_insert((one.business_deadline, Vec::new()));
-            *first = (*first).min(one.business_deadline);
-            ids.push(one.purchase);
-        }
-    }
-    OverdueClaim { held: claimed.held, reservations: due, remaining }
 }
 
 impl Admission for JournalAdmission {

@@ -9,7 +9,7 @@ use onceward_domain::event::OrderCreateRequested;
 use onceward_domain::id::{PurchaseId, SkuKey, UserId};
 use onceward_domain::machine::admission::Admission;
 use onceward_domain::ports::admission::Reserve;
-use onceward_domain::purchase::{Line, Purchase, Route};
+use onceward_domain::purchase::Purchase;
 
 /// The open reservations.
 #[derive(Debug, Default)]
@@ -25,7 +25,8 @@ impl OpenReservations {
             let held = self.by_buyer.get(&(one.key.clone(), one.user.clone()));
             let place =
                 held.into_iter().flatten().map(|id| i64::from(self.by_id[id].lines[0].quantity)).sum();
-            self.remember(purchase(one, place));
+            let reserved_at = one.reserved_at;
+            self.remember(Purchase::open(one, Admission::Reserved, place, reserved_at));
         }
     }
 
@@ -63,26 +64,5 @@ impl OpenReservations {
         found.sort_unstable();
         found.dedup();
         found.iter().map(|id| self.by_id[id].clone()).collect()
-    }
-}
-
-fn purchase(message: OrderCreateRequested, place: i64) -> Purchase {
-    Purchase {
-        id: message.purchase,
-        handle: 0,
-        route: Route::Flash,
-        user: message.user,
-        request: message.request,
-        lines: vec![Line { key: message.key, quantity: message.quantity, place, unit_price: None }],
-        admission: Admission::Reserved,
-        compensation: None,
-        reservation: None,
-        reason: None,
-        reserved_at: message.reserved_at,
-        business_deadline: message.business_deadline,
-        inbox: None,
-        order: None,
-        updated_at: message.reserved_at,
-        revision: 0,
     }
 }

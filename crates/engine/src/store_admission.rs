@@ -84,7 +84,13 @@ impl StoreAdmission {
             return Ok(Vec::new());
         }
         let facts = self.purchases(&claims).await?;
-        Ok(claims.into_iter().map(|one| sort_overdue(&facts, one)).collect())
+        let of_entry = |one: Claimed| {
+            let ids = unpack_ids(&one.body);
+            let rows = ids.iter().filter_map(|id| facts.purchases.get(id));
+            let undecided = rows.filter(|row| row.reservation.is_none()).map(OrderCreateRequested::of);
+            part(one, undecided, facts.now)
+        };
+        Ok(claims.into_iter().map(of_entry).collect())
     }
 
     /// The row of a flash purchase.
@@ -146,19 +152,21 @@ fn messages(facts: &Facts, ids: &[PurchaseId]) -> Vec<OrderCreateRequested> {
     ids.iter().filter_map(|id| facts.purchases.get(id)).map(OrderCreateRequested::of).collect()
 }
 
-fn sort_overdue(facts: &Facts, claimed: Claimed) -> OverdueClaim {
+/// Parts the reservations of an entry that nobody has decided on into what is due and what waits for a later deadline.
+pub(crate) fn part(
+    claimed: Claimed,
+    undecided: impl Iterator<Item = OrderCreateRequested>,
+    now: Timestamp,
+) -> OverdueClaim {
     let mut reservations = Vec::new();
     let mut remaining: Option<(Timestamp, Vec<PurchaseId>)> = None;
-    for id in unpack_ids(&claimed.body) {
-        let Some(purchase) = facts.purchases.get(&id).filter(|one| one.reservation.is_none()) else {
-            continue;
-        };
-        if purchase.business_deadline <= facts.now {
-            reservations.push(OrderCreateRequested::of(purchase));
+    for one in undecided {
+        if one.business_deadline <= now {
+            reservations.push(one);
         } else {
-            let (first, ids) = remaining.get_or_insert((purchase.business_deadline, Vec::new()));
-            *first = (*first).min(purchase.business_deadline);
-            ids.push(id);
+            let (first, ids) = remaining.get_or_insert((one.business_deadline, Vec::new()));
+            *first = (*first).min(one.business_deadline);
+            ids.push(one.purchase);
         }
     }
     OverdueClaim { held: claimed.held, reservations, remaining }

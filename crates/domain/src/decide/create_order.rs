@@ -20,7 +20,7 @@ use crate::machine::order::{BIRTH, Order as OrderStatus};
 use crate::machine::reservation::{Reservation, ReservationEvent};
 use crate::ports::admission::Birth;
 use crate::ports::deadline::Expiry;
-use crate::purchase::{Inbox, InboxResult, Line, Order, Purchase, Reason, Route};
+use crate::purchase::{Inbox, InboxResult, Order, Purchase, Reason, Route};
 
 /// A message that arrived, with what the inbox must remember of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -240,24 +240,7 @@ fn create(facts: &mut Facts, draft: &mut Draft, incoming: &Incoming) -> Result<O
 /// A reservation that only the gate has known until now.
 fn unheard_of(facts: &Facts, message: &OrderCreateRequested, birth: Birth) -> Purchase {
     let place = free_place(facts, &message.key, &message.user, message.quantity);
-    Purchase {
-        id: message.purchase,
-        handle: 0,
-        route: Route::Flash,
-        user: message.user.clone(),
-        request: message.request.clone(),
-        lines: vec![Line { key: message.key.clone(), quantity: message.quantity, place, unit_price: None }],
-        admission: birth.admission(),
-        compensation: None,
-        reservation: None,
-        reason: None,
-        reserved_at: message.reserved_at,
-        business_deadline: message.business_deadline,
-        inbox: None,
-        order: None,
-        updated_at: facts.now,
-        revision: 0,
-    }
+    Purchase::open(message.clone(), birth.admission(), place, facts.now)
 }
 
 /// Why and how a reservation is refused.

@@ -360,14 +360,7 @@ fn lay_aside(facts: &mut Facts, draft: &mut Draft, id: &JobId) {
 }
 
 fn put(facts: &mut Facts, draft: &mut Draft, key: (Lane, Member), due_at: Timestamp) {
-    let entry = DueEntry {
-        due_at,
-        created_at: facts.now,
-        attempts: 0,
-        token: Token::NONE,
-        is_held: false,
-        body: Vec::new(),
-    };
+    let entry = DueEntry::new(due_at, facts.now, Vec::new());
     let (lane, member) = key.clone();
     facts.due.insert(key, entry);
     draft.changes.due.push(DueChange::Put { lane, member, due_at, body: Vec::new() });

@@ -6,7 +6,7 @@
 //! Needs `due` of every member that is named, and of its place in the exhausted set. Read next: [`crate::ports::due_queue`].
 
 use crate::changes::ChangeSet;
-use crate::due::{Charge, Claimed, DueChange, DueEntry, Held, Lane, Member, Token};
+use crate::due::{Charge, Claimed, DueChange, DueEntry, Held, Lane, Member};
 use crate::facts::{Facts, Need};
 use crate::notice::work_exhausted;
 use crate::ports::due_queue::{
@@ -47,15 +47,7 @@ pub fn put(facts: &mut Facts, lane: &Lane, work: &[NewWork]) -> (ChangeSet, Vec<
             let due_at = time_of(new.due, facts.now);
             let (lane, member) = key.clone();
             changes.due.push(DueChange::Put { lane, member, due_at, body: new.body.clone() });
-            let entry = DueEntry {
-                due_at,
-                created_at: facts.now,
-                attempts: 0,
-                token: Token::NONE,
-                is_held: false,
-                body: new.body.clone(),
-            };
-            facts.due.insert(key, entry);
+            facts.due.insert(key, DueEntry::new(due_at, facts.now, new.body.clone()));
             Put::Added
         });
     }

@@ -14,7 +14,7 @@ use crate::journal;
 use crate::machine::Machine;
 use crate::machine::admission::{Admission, AdmissionEvent};
 use crate::ports::admission::{Reserve, ReserveAnswer};
-use crate::purchase::{Line, Purchase, Route};
+use crate::purchase::{Purchase, Route};
 use crate::time::Timestamp;
 
 /// Decides a batch of reservations; `member` names its due entries.
@@ -110,29 +110,17 @@ fn admit(facts: &mut Facts, draft: &mut Draft, command: &Reserve) -> Purchase {
     let row = Admission::Absent.next(AdmissionEvent::Reserve).expect("admitting starts the machine");
     draft.move_bucket(facts, &command.key, row.effect, command.quantity);
     let activity = &facts.activities[&command.key.activity];
-    let purchase = Purchase {
-        id: command.purchase,
-        handle: 0,
-        route: Route::Flash,
+    let message = OrderCreateRequested {
+        purchase: command.purchase,
+        key: command.key.clone(),
         user: command.user.clone(),
         request: command.request.clone(),
-        lines: vec![Line {
-            key: command.key.clone(),
-            quantity: command.quantity,
-            place: free_place(facts, &command.key, &command.user, command.quantity),
-            unit_price: None,
-        }],
-        admission: row.to,
-        compensation: None,
-        reservation: None,
-        reason: None,
+        quantity: command.quantity,
         reserved_at: facts.now,
         business_deadline: facts.now.plus(activity.reservation_deadline),
-        inbox: None,
-        order: None,
-        updated_at: facts.now,
-        revision: 0,
     };
+    let place = free_place(facts, &command.key, &command.user, command.quantity);
+    let purchase = Purchase::open(message, row.to, place, facts.now);
     facts.remember(purchase.clone());
     draft.changes.new_purchases.push(purchase.clone());
     purchase

@@ -10,13 +10,13 @@ use std::sync::Arc;
 use onceward_domain::changes::ChangeSet;
 use onceward_domain::decide::statement::hear;
 pub use onceward_domain::decide::statement::{Entry, Said, Verdict};
-use onceward_domain::error::{Class, Code, Error};
+use onceward_domain::error::{Code, Error};
 use onceward_domain::facts::{Facts, Need};
 use onceward_domain::id::{PaymentId, PurchaseId};
 use onceward_domain::payment::{Case, CaseKind};
 
 use crate::engine::Engine;
-use crate::execute::execute;
+use crate::execute::{execute, may_be_one};
 use crate::observe;
 use crate::workers::asker;
 
@@ -178,7 +178,7 @@ async fn hear_round<'a>(
 ) -> Result<Vec<(&'a Line, Verdict)>, Error> {
     match hear_together(engine, provider, need.clone(), &round).await {
         Ok(verdicts) => return Ok(round.into_iter().zip(verdicts).collect()),
-        Err(error) if is_one_of_them(&error) => {}
+        Err(error) if may_be_one(&error) => {}
         Err(error) => return Err(error),
     }
     let mut verdicts = Vec::with_capacity(round.len());
@@ -186,7 +186,7 @@ async fn hear_round<'a>(
         let heard = hear_together(engine, provider, need.clone(), &[line]).await;
         let verdict = match heard {
             Ok(mut heard) => heard.pop().unwrap_or(Verdict::Unknown),
-            Err(error) if is_one_of_them(&error) => {
+            Err(error) if may_be_one(&error) => {
                 tracing::error!(target: "onceward", event = "statement.refused", line = line.number, error = ?error);
                 set_aside(engine, provider, line).await?;
                 Verdict::Mismatched
@@ -196,11 +196,6 @@ async fn hear_round<'a>(
         verdicts.push((line, verdict));
     }
     Ok(verdicts)
-}
-
-/// Whether a single line may be what failed.
-fn is_one_of_them(error: &Error) -> bool {
-    matches!(error.class(), Class::Manual | Class::Conflict)
 }
 
 async fn hear_together(

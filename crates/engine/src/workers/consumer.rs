@@ -16,7 +16,7 @@ use onceward_domain::ports::admission::Birth;
 use onceward_domain::ports::bus::{Delivery, Settlement, Topic};
 
 use crate::engine::Engine;
-use crate::execute::execute;
+use crate::execute::{execute, may_be_one};
 use crate::observe;
 use crate::wire;
 use crate::workers::{Next, need_of_messages, wait_of_delivery, wait_until};
@@ -109,7 +109,7 @@ async fn decide(engine: &Engine, incoming: Vec<Incoming>) -> Vec<Result<Outcome,
     while let Some(part) = parts.pop() {
         match decide_part(engine, &part).await {
             Ok(outcomes) => done.extend(outcomes.into_iter().map(Ok)),
-            Err(error) if part.len() > 1 && matches!(error.class(), Class::Manual | Class::Conflict) => {
+            Err(error) if part.len() > 1 && may_be_one(&error) => {
                 let mut first = part;
                 let second = first.split_off(first.len() / 2);
                 parts.push(second);

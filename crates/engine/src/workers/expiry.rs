@@ -5,14 +5,14 @@
 //! ahead are given back for later. Read next: [`super::sweep`], which finds what no trigger told.
 
 use onceward_domain::decide::cancel::{Expired, expire};
-use onceward_domain::error::{Class, Error};
+use onceward_domain::error::Error;
 use onceward_domain::facts::Need;
 use onceward_domain::id::PurchaseId;
 use onceward_domain::ports::deadline::{Signal, SignalEnd};
 use onceward_domain::time::Millis;
 
 use crate::engine::Engine;
-use crate::execute::execute;
+use crate::execute::{execute, may_be_one};
 use crate::observe;
 use crate::workers::{Next, sweep};
 
@@ -87,13 +87,13 @@ pub(crate) async fn end_orders(
             ended.add(expired);
             Vec::new()
         }
-        Err(error) if is_one_of_them(&error) => orders.iter().map(|id| vec![*id]).collect(),
+        Err(error) if may_be_one(&error) => orders.iter().map(|id| vec![*id]).collect(),
         Err(error) => return Err(error),
     };
     for part in parts {
         match decide(engine, name, part).await {
             Ok(expired) => ended.add(expired),
-            Err(error) if is_one_of_them(&error) => {
+            Err(error) if may_be_one(&error) => {
                 tracing::error!(target: "onceward", event = "order.expiry_failed", error = ?error);
                 ended.defect = Some(error);
             }
@@ -115,11 +115,6 @@ impl Ended {
         self.ended += expired.ended;
         self.early.extend(expired.early);
     }
-}
-
-/// Whether a single order may be what failed.
-fn is_one_of_them(error: &Error) -> bool {
-    matches!(error.class(), Class::Manual | Class::Conflict)
 }
 
 async fn decide(engine: &Engine, name: &'static str, orders: Vec<PurchaseId>) -> Result<Expired, Error> {
