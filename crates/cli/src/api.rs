@@ -4,18 +4,18 @@
 //! because the caller must look before it repeats; a problem's stable code decides the exit code. The API key is read from a
 //! file and never shown. Deliberately absent: retries, TLS; a server is asked where it runs.
 
+use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use onceward_domain::error::{Code, Error};
 use serde_json::Value;
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-use crate::bench::response::read_head;
-use crate::client::Answer;
+use crate::client::{Answer, read_answer};
 use crate::data_dir;
 use crate::failure::Failure;
 
@@ -89,27 +89,15 @@ impl Api {
         );
         let unknown = |why: &str| Error::new(Code::OutcomeUnknown, format!("{doing}: {why}"));
         let answered = timeout(PATIENCE, exchange(stream, request.as_bytes())).await;
-        let answer = answered.map_err(|_| unknown("no answer came"))?.map_err(|cause| unknown(&cause))?;
+        let answer =
+            answered.map_err(|_| unknown("no answer came"))?.map_err(|cause| unknown(&cause.to_string()))?;
         judge(&doing, answer)
     }
 }
 
-async fn exchange(mut stream: TcpStream, request: &[u8]) -> Result<Answer, String> {
-    stream.write_all(request).await.map_err(|cause| cause.to_string())?;
-    let mut bytes = Vec::new();
-    loop {
-        let head = read_head(&bytes).map_err(|cause| cause.to_string())?;
-        if let Some(head) = head.filter(|head| bytes.len() >= head.response_bytes) {
-            let body = bytes.get(head.head_bytes..head.response_bytes).unwrap_or_default();
-            let body = if body.is_empty() { Ok(Value::Null) } else { serde_json::from_slice(body) };
-            let body = body.map_err(|cause| cause.to_string())?;
-            return Ok(Answer { status: head.status, body });
-        }
-        let read = stream.read_buf(&mut bytes).await.map_err(|cause| cause.to_string())?;
-        if read == 0 {
-            return Err("it hung up in the middle of its answer".to_owned());
-        }
-    }
+async fn exchange(mut stream: TcpStream, request: &[u8]) -> io::Result<Answer> {
+    stream.write_all(request).await?;
+    read_answer(&mut stream, &mut Vec::new()).await.map(|(answer, _is_last)| answer)
 }
 
 /// A refusal as the error class of its code; one that this program does not know is a refusal all the same.

@@ -207,12 +207,20 @@ async fn connect(address: SocketAddr) -> io::Result<TcpStream> {
     Ok(stream)
 }
 
-async fn read_answer(stream: &mut TcpStream, incoming: &mut Vec<u8>) -> io::Result<(Answer, bool)> {
+/// Reads one answer, and whether it is the last of its connection.
+///
+/// # Errors
+/// Where it breaks off, or is no answer.
+pub(crate) async fn read_answer(
+    stream: &mut TcpStream,
+    incoming: &mut Vec<u8>,
+) -> io::Result<(Answer, bool)> {
     incoming.clear();
     let mut known = None;
     loop {
         if stream.read_buf(incoming).await? == 0 {
-            return Err(io::ErrorKind::UnexpectedEof.into());
+            let why = "it hung up in the middle of its answer";
+            return Err(io::Error::new(io::ErrorKind::UnexpectedEof, why));
         }
         if known.is_none() {
             known = read_head(incoming).map_err(io::Error::other)?;

@@ -100,6 +100,9 @@ struct Report {
 struct Violated {
     seed: u64,
     violations: Vec<String>,
+    /// The last lines of its trace, where one was asked for.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    trace: Vec<String>,
 }
 
 fn pay_and_cancel(seeds: simulated::Seeds, arguments: &Arguments) -> Result<(), Failure> {
@@ -133,7 +136,7 @@ impl Report {
             broken.map(|check| format!("{}: {}", check.name, check.detail)).collect();
         self.violations += violations.len() as u64;
         if !violations.is_empty() {
-            self.violated.push(Violated { seed: one.seed, violations });
+            self.violated.push(Violated { seed: one.seed, violations, trace: Vec::new() });
         }
         self.trace_hash = one.trace_hash;
         self.steps += one.requests;

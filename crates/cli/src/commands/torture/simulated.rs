@@ -15,6 +15,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use onceward_testkit::sim::{SimOptions, SimReport, run as simulate};
 use serde::Serialize;
 
+use super::Violated;
 use crate::failure::Failure;
 use crate::output::{self, Format};
 
@@ -48,15 +49,6 @@ struct Report {
     wall_ms: u64,
     /// How often interesting cases came about.
     sometimes: BTreeMap<&'static str, u64>,
-}
-
-/// A seed that found something.
-#[derive(Debug, Serialize)]
-struct Violated {
-    seed: u64,
-    violations: Vec<String>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    trace: Vec<String>,
 }
 
 /// Runs the seeds and prints what they found, with the last lines of the trace of each that found something.
