@@ -16,8 +16,12 @@ use crate::engine::Engine;
 
 /// Most commands that may wait for a batch.
 pub(crate) const QUEUE_LIMIT: usize = 4096;
-/// Most batches on their way at once.
+/// Batches that may be on their way at once where they do not wait for each other.
 pub(crate) const BATCHES_IN_FLIGHT: usize = 2;
+
+/// So often a batch that is not full lets everything that is ready run before it leaves. Callers come in bursts, as they
+/// were answered: without this the first of a burst leaves alone, and the others wait for its commit.
+const LAST_CALLS: usize = 3;
 
 /// The answers to a batch, one each, in order.
 pub(crate) type Answers<A> = Pin<Box<dyn Future<Output = Vec<Result<A, Error>>> + Send>>;
@@ -28,6 +32,8 @@ pub(crate) struct Batching<C, A> {
     pub(crate) doing: &'static str,
     /// Most commands of one batch.
     pub(crate) limit: usize,
+    /// Most batches on their way at once.
+    pub(crate) in_flight: usize,
     /// Decides a batch.
     pub(crate) decide: fn(Engine, Vec<C>) -> Answers<A>,
 }
@@ -78,12 +84,20 @@ async fn run<C: Send + 'static, A: Send + 'static>(
     batching: Batching<C, A>,
     mut waiting: mpsc::Receiver<Waiting<C, A>>,
 ) {
-    let flights = Arc::new(Semaphore::new(BATCHES_IN_FLIGHT));
+    let flights = Arc::new(Semaphore::new(batching.in_flight));
     loop {
         let Ok(permit) = flights.clone().acquire_owned().await else { return };
         let mut taken = Vec::with_capacity(batching.limit);
         if waiting.recv_many(&mut taken, batching.limit).await == 0 {
             return;
+        }
+        for _ in 0..LAST_CALLS {
+            tokio::task::yield_now().await;
+            while taken.len() < batching.limit
+                && let Ok(one) = waiting.try_recv()
+            {
+                taken.push(one);
+            }
         }
         let (commands, callers): (Vec<C>, Vec<_>) =
             taken.into_iter().map(|one| (one.command, one.answer)).unzip();

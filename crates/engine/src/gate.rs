@@ -5,7 +5,7 @@ use onceward_domain::id::{RequestId, SkuKey, UserId};
 use onceward_domain::ports::admission::{Reserve, ReserveAnswer};
 
 use crate::engine::Engine;
-use crate::front::{Batching, Front};
+use crate::front::{BATCHES_IN_FLIGHT, Batching, Front};
 use crate::observe;
 
 /// A buyer's request.
@@ -36,6 +36,8 @@ impl Gate {
         let batching = Batching {
             doing: "reserving",
             limit,
+            // A gate in the store decides one batch after the other: a second one under way would only be a smaller one.
+            in_flight: if engine.admission().lives_in_store() { 1 } else { BATCHES_IN_FLIGHT },
             decide: |engine, commands| Box::pin(decide(engine, commands)),
         };
         let front = Front::open(engine.clone(), batching);
@@ -62,6 +64,7 @@ async fn decide(engine: Engine, commands: Vec<Reserve>) -> Vec<Result<ReserveAns
             let queued = answers.iter().filter(|one| matches!(one, ReserveAnswer::Queued { .. })).count();
             if queued > 0 {
                 observe::reservations_created(queued as u64);
+                engine.signals().rush.let_in(queued as u64);
                 engine.signals().send.notify_one();
             }
             answers.into_iter().map(Ok).collect()

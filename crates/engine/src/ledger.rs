@@ -9,7 +9,7 @@ use onceward_domain::error::{Class, Code, Error};
 
 use crate::engine::Engine;
 use crate::execute::execute;
-use crate::front::{Answers, Batching, Front};
+use crate::front::{Answers, BATCHES_IN_FLIGHT, Batching, Front};
 
 /// A handle to the front of the ledger.
 #[derive(Clone)]
@@ -23,7 +23,12 @@ impl Ledger {
     pub fn open(engine: Engine) -> Self {
         let limit = engine.settings().credit_batch;
         let decide = |engine, commands| -> Answers<Outcome> { Box::pin(decide(engine, commands)) };
-        Self { front: Front::open(engine, Batching { doing: "deciding on jobs", limit, decide }) }
+        Self {
+            front: Front::open(
+                engine,
+                Batching { doing: "deciding on jobs", limit, in_flight: BATCHES_IN_FLIGHT, decide },
+            ),
+        }
     }
 
     /// Opens a job, or hears of one.

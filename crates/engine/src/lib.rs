@@ -23,6 +23,7 @@ mod open_reservations;
 pub mod operations;
 pub mod queue_deadline;
 pub mod runtime;
+mod rush;
 pub mod store_admission;
 pub mod store_bus;
 pub mod store_deadline;

@@ -14,6 +14,7 @@ use tokio::time::timeout;
 
 use crate::engine::Engine;
 use crate::observe;
+use crate::rush::{Pace, Rush};
 use crate::workers::{Next, Worker};
 
 /// How parts of one process wake each other.
@@ -45,6 +46,8 @@ pub struct Signals {
     pub notify: Notify,
     /// Group orders have new due-times.
     pub settle: Notify,
+    /// How busy the gate is.
+    pub(crate) rush: Rush,
     /// Reservations were decided; wakes everybody who waits for one.
     pub decided: Notify,
 }
@@ -152,12 +155,13 @@ impl Running {
 
 async fn supervise(engine: Engine, worker: Worker, mut stopped: watch::Receiver<bool>) {
     let mut failures = 0;
+    let mut pace = Pace::of(worker);
     while !*stopped.borrow() {
-        let step = tokio::spawn({
+        let step = async {
             let engine = engine.clone();
-            async move { worker.step(&engine).await }
-        });
-        let wait = match step.await {
+            tokio::spawn(async move { worker.step(&engine).await }).await
+        };
+        let wait = match pace.step(&engine.signals().rush, &mut stopped, step).await {
             Ok(Ok(Next::Again)) => {
                 failures = 0;
                 continue;
