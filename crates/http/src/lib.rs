@@ -30,6 +30,7 @@ mod openapi;
 mod operation;
 mod params;
 mod raw_body;
+mod raw_json;
 mod request_id;
 mod serve;
 mod state;

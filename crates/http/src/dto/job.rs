@@ -9,13 +9,14 @@ use onceward_domain::job::{ATTEMPTS_LIMIT, Job};
 use onceward_domain::machine::Machine;
 use onceward_domain::time::Millis;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
 use super::sku::REASON_LIMIT;
 use crate::check::Faults;
 use crate::problem::Problem;
-use crate::values::{IdText, Object, Text, Whole};
+use crate::raw_json::RawObject;
+use crate::values::{IdText, Text, Whole};
 use crate::when::Time;
 use onceward::operations::job::{Claim, Given, OpenJob, Report, Word};
 
@@ -41,10 +42,10 @@ pub(crate) struct JobBody<'a> {
     #[serde(default = "five")]
     #[schema(value_type = i64, minimum = 1, maximum = 1_000, default = 5)]
     max_attempts: Whole,
-    /// What its worker needs.
+    /// What its worker needs; it comes back to the last digit.
     #[serde(default)]
-    #[schema(value_type = Option<std::collections::HashMap<String, Value>>)]
-    payload: Option<Object<Map<String, Value>>>,
+    #[schema(value_type = Option<std::collections::HashMap<String, serde_json::Value>>)]
+    payload: Option<RawObject>,
 }
 
 fn five() -> Whole {
@@ -62,7 +63,7 @@ impl JobBody<'_> {
         let cost = faults.keep("/cost", Credits::new(self.cost.0));
         let attempts = faults.within("/max_attempts", self.max_attempts, 1..=i64::from(ATTEMPTS_LIMIT));
         let attempts = attempts.and_then(|count| u32::try_from(count).ok());
-        let payload = self.payload.map(|payload| Arc::from(Value::Object(payload.0).to_string()));
+        let payload = self.payload.map(|payload| Arc::from(payload.0));
         let job = (|| {
             Some(OpenJob { id, account: account?, cost: cost?, max_attempts: attempts?, payload, actor })
         })();
@@ -257,8 +258,8 @@ impl From<&Job> for JobView {
 pub(crate) struct GivenView {
     job_id: String,
     /// As it was given; `null` where none was.
-    #[schema(required = true, value_type = Option<std::collections::HashMap<String, Value>>)]
-    payload: Option<Value>,
+    #[schema(required = true, value_type = Option<std::collections::HashMap<String, serde_json::Value>>)]
+    payload: Option<Box<RawValue>>,
     /// Runs that were begun, this one counted.
     #[schema(value_type = i64, minimum = 1)]
     attempts: u32,
@@ -269,10 +270,10 @@ pub(crate) struct GivenView {
 
 impl From<&Given> for GivenView {
     fn from(given: &Given) -> Self {
-        let payload = given.job.payload.as_deref();
+        let text = given.job.payload.as_deref();
         Self {
             job_id: given.job.id.as_str().to_owned(),
-            payload: payload.map(|text| serde_json::from_str(text).unwrap_or(Value::Null)),
+            payload: text.and_then(|text| RawValue::from_string(text.to_owned()).ok()),
             attempts: given.job.attempts,
             token: given.token.0,
             lease_until: given.lease_until.into(),
