@@ -11,6 +11,7 @@ use onceward_domain::error::{Code, Error};
 use onceward_domain::facts::Need;
 use onceward_domain::id::JobId;
 pub use onceward_domain::job::Job;
+use onceward_domain::ports::due_queue::{Exhaustion, Replayed};
 use onceward_domain::time::{Millis, Timestamp};
 
 use crate::engine::Engine;
@@ -57,6 +58,18 @@ pub async fn claim(engine: &Engine, command: Claim) -> Result<Vec<Given>, Error>
 pub async fn extend(engine: &Engine, id: JobId, token: Token, lease: Millis) -> Result<Timestamp, Error> {
     let need = job::need_of(std::iter::once(&id));
     execute(engine, "extend_job", need, move |facts| job_queue::extend(facts, &id, token, lease)).await
+}
+
+/// Brings dead jobs back into the retry lane, with fresh tries; only a person asks for this (CL-06).
+///
+/// # Errors
+/// The store's.
+pub async fn replay(engine: &Engine, which: Vec<Exhaustion>) -> Result<Vec<Replayed>, Error> {
+    let ids: Vec<JobId> = which.iter().map(|one| JobId::trusted(&one.member)).collect();
+    execute(engine, "replay_jobs", job::need_of(ids.iter()), move |facts| {
+        Ok(job_queue::replay(facts, &which))
+    })
+    .await
 }
 
 /// A job as it is.

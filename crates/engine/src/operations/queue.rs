@@ -16,6 +16,7 @@ use onceward_domain::ports::store::PageRequest;
 use onceward_domain::time::Timestamp;
 
 use crate::engine::Engine;
+use crate::operations::job;
 use crate::store_bus::lane_of;
 
 /// One queue with its exhausted set.
@@ -112,8 +113,12 @@ pub async fn replay_dead_letter(engine: &Engine, member: &str, actor: &str) -> R
     let mut revived = false;
     for ((dead, _), entry) in &facts.due {
         let lane = dead.living().ok_or_else(|| Error::new(Code::NotFound, about()))?;
-        let which = Exhaustion { member: member.clone(), token: entry.token };
-        let answers = engine.queue().replay(lane.clone(), vec![which]).await?;
+        let which = vec![Exhaustion { member: member.clone(), token: entry.token }];
+        // A job waits for its next run again in the same step.
+        let answers = match lane.as_str() {
+            Lane::JOB_RETRY => job::replay(engine, which).await?,
+            _ => engine.queue().replay(lane.clone(), which).await?,
+        };
         if answers.contains(&Replayed::Revived) {
             tracing::info!(target: "onceward", event = "dead_letter.replayed", %member, actor, %lane);
             revived = true;
