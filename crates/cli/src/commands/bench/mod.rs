@@ -6,6 +6,7 @@
 
 mod due;
 mod latency;
+mod ledger;
 mod memory_bus;
 mod order;
 mod queue;
@@ -22,13 +23,13 @@ use crate::output::{self, Format};
 /// The arguments of `bench`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
-    /// What to measure: order, reserve, queue, due, or a part such as reserve.http or order.batch; all where nothing is said
+    /// What to measure: order, reserve, queue, ledger, due, or a part such as reserve.http or order.batch; all where nothing is said
     #[arg(value_name = "SCENARIO")]
     scenarios: Vec<String>,
     /// Interleaved rounds of each comparison
     #[arg(long, value_name = "COUNT", default_value = "5")]
     rounds: NonZeroU32,
-    /// Orders, or requests, of one round
+    /// Orders, requests, due members or entries of one round
     #[arg(long, value_name = "COUNT", default_value_t = 20_000, value_parser = clap::value_parser!(u64).range(1_000..=10_000_000))]
     count: u64,
     /// Orders that are in the store before `order` is measured at its largest
@@ -83,7 +84,7 @@ fn belongs(part: &str, whole: &str) -> bool {
 /// # Errors
 /// When a scenario cannot be run cleanly.
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
-    let parts = [order::parts(), reserve::parts(), queue::parts(), due::parts()].concat();
+    let parts = [order::parts(), reserve::parts(), queue::parts(), ledger::parts(), due::parts()].concat();
     for name in &arguments.scenarios {
         if !parts.iter().any(|part| belongs(part, name)) {
             return Err(Failure::Usage(format!("`{name}` is no scenario; there are {}", parts.join(", "))));
@@ -110,6 +111,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         let mut reports = order::run(&effort, &machine).await?;
         reports.extend(reserve::run(&effort, &machine).await?);
         reports.extend(queue::run(&effort, &machine).await?);
+        reports.extend(ledger::run(&effort, &machine).await?);
         reports.extend(due::run(&effort, &machine).await?);
         Ok::<_, Failure>(reports)
     })?;
