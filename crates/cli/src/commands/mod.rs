@@ -4,9 +4,11 @@
 
 pub(crate) mod bench;
 pub(crate) mod completions;
+pub(crate) mod credits;
 pub(crate) mod dead_letters;
 pub(crate) mod demo;
 pub(crate) mod doctor;
+pub(crate) mod groups;
 pub(crate) mod openapi;
 pub(crate) mod queue;
 pub(crate) mod serve;
@@ -36,6 +38,10 @@ enum Command {
     Queue(queue::Arguments),
     /// Look at work whose tries are used up, and set it going again.
     DeadLetters(dead_letters::Arguments),
+    /// Look at group orders, and settle one that failed.
+    Groups(groups::Arguments),
+    /// Look at credit accounts, give credits and set balances right.
+    Credits(credits::Arguments),
     /// Print the OpenAPI document.
     Openapi(openapi::Arguments),
     /// Print completions for a shell.
@@ -57,6 +63,8 @@ pub(crate) fn run(line: CommandLine) -> Result<(), Failure> {
         Command::Doctor(arguments) => doctor::run(&arguments),
         Command::Queue(arguments) => queue::run(&arguments),
         Command::DeadLetters(arguments) => dead_letters::run(&arguments),
+        Command::Groups(arguments) => groups::run(&arguments),
+        Command::Credits(arguments) => credits::run(&arguments),
         Command::Openapi(arguments) => openapi::run(arguments),
         Command::Completions(arguments) => completions::run(arguments),
         Command::Torture(arguments) => torture::run(&arguments),

@@ -7,7 +7,7 @@ use std::io::{self, Write};
 
 use serde_json::{Value, json};
 
-use crate::api::{Api, Server, block_on, segment};
+use crate::api::{Api, Options, block_on, segment};
 use crate::failure::Failure;
 use crate::output::{self, Format};
 
@@ -26,15 +26,6 @@ enum Action {
     Pause(OfQueue),
     /// Give it out again
     Resume(OfQueue),
-}
-
-#[derive(Debug, clap::Args)]
-struct Options {
-    #[command(flatten)]
-    server: Server,
-    /// Print one JSON object
-    #[arg(long)]
-    json: bool,
 }
 
 #[derive(Debug, clap::Args)]
