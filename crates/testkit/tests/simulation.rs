@@ -9,7 +9,7 @@ use onceward_testkit::sim::{Adapter, SimOptions, run};
 const SEEDS: u64 = 1_500;
 
 /// Cases that the seeds above must meet at least once, or they prove little.
-const CASES: [&str; 97] = [
+const CASES: [&str; 114] = [
     "adjustment_refused",
     "amount_mismatch",
     "bank_answer_lost",
@@ -58,6 +58,23 @@ const CASES: [&str; 97] = [
     "group_retried",
     "group_settled",
     "guard_lost",
+    "job_conflict",
+    "job_dead",
+    "job_delivered",
+    "job_delivered_by_a_former_holder",
+    "job_delivered_from_the_dead",
+    "job_failed",
+    "job_given",
+    "job_given_again",
+    "job_lease_extended",
+    "job_lease_lost",
+    "job_opened",
+    "job_reclaimed",
+    "job_refunded",
+    "job_refused",
+    "job_replayed",
+    "job_waits",
+    "job_worker_vanished",
     "late_payment_for_a_person",
     "late_payment_refunded",
     "late_payment_reinstated",

@@ -23,6 +23,7 @@ use onceward_domain::purchase::{InboxResult, Order, Purchase, Reason, Route};
 use onceward_domain::time::Timestamp;
 
 use super::group_audit::Clerk;
+use super::job_audit::Bookkeeper;
 use super::money::Treasurer;
 use super::queues::QueueAuditor;
 use super::world::World;
@@ -41,6 +42,7 @@ pub(crate) struct Auditor {
     treasurer: Treasurer,
     queues: QueueAuditor,
     clerk: Clerk,
+    bookkeeper: Bookkeeper,
 }
 
 /// Units of one SKU, added up from the purchases.
@@ -86,6 +88,7 @@ impl Auditor {
         self.treasurer.look(world, &rows);
         self.queues.look(world, &rows);
         self.clerk.look(world, &rows);
+        self.bookkeeper.look(world, &rows);
         if rows.purchases.len() != self.seen.len() {
             world.violated("a purchase vanished".to_owned());
         }

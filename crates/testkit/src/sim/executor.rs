@@ -313,13 +313,15 @@ impl Executor {
         }
     }
 
-    /// Due work, and orders that wait for their end, but for what lies far ahead.
+    /// Due work, and orders that wait for their end, but for what lies far ahead, and for dead jobs that were left to rest.
     fn unsettled(&self) -> Vec<String> {
         let horizon = self.world.now().plus(HORIZON);
+        let dead_jobs = Lane::new(Lane::JOB_RETRY).dead_letters();
         let rows = self.world.store.rows();
         let left = rows
             .due
             .iter()
+            .filter(|((lane, _), _)| *lane != dead_jobs)
             .filter(|((lane, _), row)| lane.as_str() != Lane::ORDER_EXPIRY || row.due_at <= horizon)
             .filter(|((lane, _), row)| lane.as_str() != Lane::CALLBACK || !money::is_stray(&rows, &row.body));
         let waiting = rows.expiries(u32::MAX, None);

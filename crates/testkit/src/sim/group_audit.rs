@@ -24,7 +24,8 @@ pub(crate) struct Clerk {
     participants: BTreeMap<(GroupId, UserId), Participant>,
 }
 
-type Rule = (&'static str, bool);
+/// What must hold, and whether it does.
+pub(crate) type Rule = (&'static str, bool);
 
 impl Clerk {
     /// Looks at every group after a commit.
@@ -83,7 +84,8 @@ impl Clerk {
     }
 }
 
-fn report(world: &World, rules: &[Rule], what: impl Fn() -> String) {
+/// Notes the rules that do not hold.
+pub(crate) fn report(world: &World, rules: &[Rule], what: impl Fn() -> String) {
     for (rule, holds) in rules {
         if !holds {
             world.violated(format!("broken: {rule}: {}", what()));

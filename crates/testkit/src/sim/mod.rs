@@ -8,8 +8,8 @@
 //!
 //! **Deliberately absent.** Mocks of rules: decisions, operations and workers are the shipped ones.
 //!
-//! **Read next.** [`run`], then `executor.rs` for how a step is chosen and `audit.rs`, `money.rs` and `group_audit.rs` for what must
-//! hold.
+//! **Read next.** [`run`], then `executor.rs` for how a step is chosen and `audit.rs`, `money.rs`, `group_audit.rs` and
+//! `job_audit.rs` for what must hold.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -41,6 +41,8 @@ mod faulty_store;
 mod faulty_trigger;
 mod group_audit;
 mod group_people;
+mod job_audit;
+mod job_people;
 mod money;
 mod net;
 mod node;

@@ -130,7 +130,11 @@ pub(crate) fn check_winners(world: &World, scenario: &Scenario) {
                     let wanted = (*first_user..first_user + count).zip(skus.iter().cycle());
                     buyers.extend(wanted.filter(|(_, sku)| **sku == number).map(|(user, _)| user));
                 }
-                Wish::Buy { .. } | Wish::Direct { .. } | Wish::Adjust { .. } | Wish::Gather(_) => {}
+                Wish::Buy { .. }
+                | Wish::Direct { .. }
+                | Wish::Adjust { .. }
+                | Wish::Gather(_)
+                | Wish::Produce(_) => {}
             }
         }
         let demand = i64::try_from(buyers.len()).expect("few buyers");

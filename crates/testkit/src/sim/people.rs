@@ -9,6 +9,7 @@ use onceward::Engine;
 use onceward::operations::catalogue::{self, AdjustStock, Idempotent, Render, SkuView};
 use onceward::operations::order::{self, DirectOrder};
 use onceward::operations::queue;
+use onceward_domain::due::Lane;
 use onceward_domain::error::Code;
 use onceward_domain::id::{ActivityId, PurchaseId, RequestId, SkuId, SkuKey, UserId};
 use onceward_domain::machine::reservation::Reservation as Status;
@@ -16,6 +17,7 @@ use onceward_domain::ports::admission::{Reserve, ReserveAnswer};
 use onceward_domain::time::Millis;
 
 use super::group_people;
+use super::job_people;
 use super::money;
 use super::net::Net;
 use super::payer;
@@ -44,6 +46,7 @@ pub(crate) async fn live(net: Net, at: Millis, wish: Wish) {
         Wish::Direct { skus, user, request, then } => direct(&net, skus, user, request, then).await,
         Wish::Adjust { sku, delta, key } => adjust(&net, sku, delta, key).await,
         Wish::Gather(circle) => group_people::gather(net, circle).await,
+        Wish::Produce(studio) => job_people::produce(net, studio).await,
     }
 }
 
@@ -288,7 +291,9 @@ pub(crate) async fn replay_dead_letters(net: Net) {
     const PAGE: u32 = 200;
     let look = |engine: Engine| async move { queue::dead_letters(&engine, PAGE, None).await };
     let Some(Ok(letters)) = net.ask(look).await else { return };
-    for letter in letters {
+    // Whoever opened a job sees to it.
+    let of_jobs = Lane::new(Lane::JOB_RETRY).dead_letters();
+    for letter in letters.into_iter().filter(|letter| letter.lane != of_jobs) {
         let member = letter.member.clone();
         let replay = move |engine: Engine| {
             let member = member.clone();

@@ -35,6 +35,25 @@ pub(crate) enum Wish {
     Adjust { sku: usize, delta: i64, key: u64 },
     /// People order together.
     Gather(Circle),
+    /// Somebody has jobs done that credits pay for.
+    Produce(Studio),
+}
+
+/// A credit account, its jobs, and two workers who do them.
+#[derive(Debug, Clone)]
+pub(crate) struct Studio {
+    /// What the account holds: not always enough for every job.
+    pub(crate) credits: i64,
+    pub(crate) jobs: Vec<Chore>,
+    /// How long a worker's lease lasts.
+    pub(crate) lease: Millis,
+}
+
+/// A job of a studio.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Chore {
+    pub(crate) cost: i64,
+    pub(crate) max_attempts: u32,
 }
 
 /// A group order and those who may come.
@@ -118,7 +137,7 @@ impl Scenario {
         let circles = if rng.chance(350) { rng.below(2) + 1 } else { 0 };
         wishes.extend((0..circles).map(|number| circle(rng, number)));
         let nodes = rng.index(3) + 1;
-        Self {
+        let mut scenario = Self {
             nodes,
             has_journal: nodes == 1 && rng.chance(700),
             stalls,
@@ -139,7 +158,11 @@ impl Scenario {
             rates: if weary { rates(rng).worse() } else { rates(rng) },
             adapter: Adapter::Careful,
             trigger: if rng.chance(500) { Trigger::Queue } else { Trigger::Store },
+        };
+        if rng.chance(300) {
+            scenario.wishes.push(studio(rng));
         }
+        scenario
     }
 
     /// One buyer, one unit, no faults but the planned one.
@@ -197,8 +220,8 @@ impl Scenario {
     pub(crate) fn is_plain(&self) -> bool {
         let plain = |wish: &Wish| match wish {
             Wish::Buy { quantity, then, .. } => *quantity == 1 && *then == Then::Leave,
-            // Those who order together take nothing of what is on sale.
-            Wish::Crowd { .. } | Wish::Gather(_) => true,
+            // Those who order together, or have jobs done, take nothing of what is on sale.
+            Wish::Crowd { .. } | Wish::Gather(_) | Wish::Produce(_) => true,
             Wish::Direct { .. } | Wish::Adjust { .. } => false,
         };
         let unhurried = self.stalls.iter().all(|stall| stall.payment_window.0 == MONTH);
@@ -239,6 +262,20 @@ fn circle(rng: &mut Rng, number: u64) -> (Millis, Wish) {
         open_for: Millis(rng.between(5_000, 60_000)),
     };
     (Millis(rng.between(0, 20_000)), Wish::Gather(circle))
+}
+
+fn studio(rng: &mut Rng) -> (Millis, Wish) {
+    let count = rng.index(4) + 1;
+    let jobs = (0..count).map(|_| Chore {
+        cost: rng.between(1, 40),
+        max_attempts: u32::try_from(rng.between(1, 4)).expect("small"),
+    });
+    let studio = Studio {
+        jobs: jobs.collect(),
+        credits: rng.between(20, 120),
+        lease: Millis(rng.between(2_000, 30_000)),
+    };
+    (Millis(rng.between(0, 20_000)), Wish::Produce(studio))
 }
 
 /// A wish whose end can be foretold.

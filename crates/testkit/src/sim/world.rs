@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 
 use onceward_domain::due::{Held, Lane, Member, Token};
-use onceward_domain::id::{NoticeId, PaymentId, PurchaseId};
+use onceward_domain::id::{JobId, NoticeId, PaymentId, PurchaseId};
 use onceward_domain::payment::Word;
 use onceward_domain::ports::clock::Clock;
 use onceward_domain::time::{Millis, Timestamp};
@@ -117,6 +117,7 @@ struct State {
     told: BTreeSet<NoticeId>,
     published: BTreeSet<Arc<str>>,
     unsent: BTreeMap<PaymentId, Word>,
+    delivered: BTreeSet<JobId>,
     current: usize,
     parks: BTreeMap<usize, Park>,
 }
@@ -152,6 +153,7 @@ impl World {
             told: BTreeSet::new(),
             published: BTreeSet::new(),
             unsent: BTreeMap::new(),
+            delivered: BTreeSet::new(),
             current: 0,
             parks: BTreeMap::new(),
         };
@@ -312,6 +314,16 @@ impl World {
     /// The same, to send it at last.
     pub(crate) fn take_unsent(&self, payment: PaymentId) -> Option<Word> {
         self.state().unsent.remove(&payment)
+    }
+
+    /// Somebody was heard to say that a job delivered: from now on it has (CL-05).
+    pub(crate) fn saw_delivery(&self, job: JobId) {
+        self.state().delivered.insert(job);
+    }
+
+    /// Whether somebody was heard to say that a job delivered.
+    pub(crate) fn was_delivered(&self, job: &JobId) -> bool {
+        self.state().delivered.contains(job)
     }
 
     /// A buyer was told that the purchase is in: from now on it must exist.
