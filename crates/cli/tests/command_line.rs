@@ -103,6 +103,11 @@ fn a_small_demonstration_survives_ten_kills() {
     assert_eq!(report["holds"], true, "{report:#}");
     assert!(report["kills"].as_u64().is_some_and(|kills| kills >= 10), "{report:#}");
     assert_eq!(report["winners"], 30);
+    assert_eq!(
+        (&report["jobs"], &report["jobs_refunded"], &report["jobs_reclaimed"]),
+        (&Value::from(12), &Value::from(9), &Value::from(6))
+    );
+    assert!(report["shares_charged"].as_u64().is_some_and(|count| count > 0), "{report:#}");
     assert_eq!(report["lost_answers"], report["recovered_answers"]);
     assert!(report["refused"]["sold_out"].as_u64().is_some_and(|count| count > 0));
 }

@@ -55,6 +55,10 @@ fn note(accounts: &mut Accounts, line: &str) -> Option<()> {
     let [at, kind, payment, refund, _transaction, amount, _currency, _charge] = fields[..] else {
         return None;
     };
+    // What was taken from a customer who was not there belongs to no payment.
+    if kind == "charge" {
+        return Some(());
+    }
     let at: jiff::Timestamp = at.parse().ok()?;
     let amount: i64 = amount.parse().ok()?;
     let account = accounts.entry(payment.to_owned()).or_default();

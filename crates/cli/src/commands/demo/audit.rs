@@ -8,7 +8,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 
 use super::buyer::{DIRECT, HOT, PAID, PAID_SALE, SALE, UNPAID, UNPAID_SALE};
+use super::group_order::{self, Gathered};
 use super::sale::Sale;
+use super::studio::{self, Produced};
 use super::tally::{Receipt, Seen};
 use crate::client::{Answer, Client};
 use crate::failure::Failure;
@@ -30,6 +32,10 @@ pub(crate) struct Findings {
     pub(crate) expired: usize,
     /// What became of the payments.
     pub(crate) money: Money,
+    /// What became of the group orders.
+    pub(crate) gathered: Gathered,
+    /// What became of the jobs.
+    pub(crate) produced: Produced,
     /// Bytes of the store on disk.
     pub(crate) store_bytes: u64,
 }
@@ -73,10 +79,14 @@ pub(crate) async fn reckon(sale: &Sale<'_>, seen: &Seen) -> Result<Findings, Fai
         Check::of("answers_keep_their_promise", &format!("{} requests", seen.requests), &seen.contradictions),
     ];
     checks.push(stock_is_conserved(sale, &mut client).await?);
+    let (settled, gathered) = group_order::reckon(&mut client, seen).await?;
+    let (paid, produced) = studio::reckon(&mut client).await?;
+    checks.extend([settled, paid]);
     let overview = client.get("/v1/ops/overview").await?;
     let store_bytes = overview.body["store"]["bytes"].as_u64().unwrap_or(0);
     checks.extend(of_the_server(&mut client).await?);
-    Ok(Findings { checks, orders: orders.len(), winners, cancelled, expired, money, store_bytes })
+    let orders = orders.len();
+    Ok(Findings { checks, orders, winners, cancelled, expired, money, gathered, produced, store_bytes })
 }
 
 fn text<'v>(value: &'v Value, name: &str) -> &'v str {

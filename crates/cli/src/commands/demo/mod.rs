@@ -5,12 +5,14 @@
 //! was lost repeat their request with the same ids.
 //!
 //! Invariants: the child is ended and the folder removed on every path, also where this process panics or is told to
-//! stop; exit code 0 only if every check holds. Deliberately absent: groups and credits, which are not built yet.
+//! stop; exit code 0 only if every check holds.
 //!
-//! Read next: `plan` → `sale` → `buyer` → `audit`.
+//! Read next: `plan` → `sale` → `buyer`, `group_order`, `studio` → `audit`.
 
 mod audit;
 mod buyer;
+mod group_order;
+mod studio;
 
 mod plan;
 mod report;
@@ -140,7 +142,13 @@ async fn carry_through(plan: &Plan, seed: u64, server: &mut Server) -> Result<Re
         progress: &progress,
     };
     sale.open().await?;
-    let kills = sale.run(server).await?;
+    let mut kills = sale.run(server).await?;
+    if !plan.kills.is_empty() {
+        progress.set_message("power cut at the cut-off");
+        sale.cut_off(server).await?;
+        kills += 1;
+        progress.set_message("");
+    }
     let late = sale.sell_again().await?;
     sale.come_too_late().await?;
     progress.set_message("coming to rest");
@@ -192,6 +200,11 @@ async fn reckon(
         expired: found.expired,
         paid: found.money.paid,
         given_back: found.money.given_back,
+        shares_charged: found.gathered.charged,
+        shares_declined: found.gathered.declined,
+        jobs: found.produced.jobs,
+        jobs_refunded: found.produced.refunded,
+        jobs_reclaimed: found.produced.reclaimed,
         elapsed_ms: u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
         store_bytes: found.store_bytes,
         holds: found.checks.iter().all(|check| check.holds),

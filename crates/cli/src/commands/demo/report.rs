@@ -50,6 +50,16 @@ pub(crate) struct Report {
     pub(crate) paid: usize,
     /// Orders that were cancelled, and whose money went back.
     pub(crate) given_back: usize,
+    /// Shares of group orders that were charged, once each.
+    pub(crate) shares_charged: usize,
+    /// Shares that were declined.
+    pub(crate) shares_declined: usize,
+    /// Jobs that credits paid for.
+    pub(crate) jobs: usize,
+    /// Jobs whose cost was given back.
+    pub(crate) jobs_refunded: usize,
+    /// Jobs whose cost was taken again after that.
+    pub(crate) jobs_reclaimed: usize,
     /// From the first buyer to the last check.
     pub(crate) elapsed_ms: u64,
     /// Bytes of the store on disk.
@@ -88,6 +98,13 @@ impl Report {
         line(out, "winners", &self.winners.to_string())?;
         line(out, "cancelled", &format!("{} by buyers, {} unpaid", self.cancelled, self.expired))?;
         line(out, "payments", &format!("{} kept, {} given back", self.paid, self.given_back))?;
+        let shares = format!("{} shares charged, {} declined", self.shares_charged, self.shares_declined);
+        line(out, "group orders", &shares)?;
+        let jobs = format!(
+            "{}, {} refunded, {} of them reclaimed",
+            self.jobs, self.jobs_refunded, self.jobs_reclaimed
+        );
+        line(out, "jobs for credits", &jobs)?;
         line(out, "store", &format!("{} KiB", self.store_bytes / 1024))?;
         line(out, "time", &format!("{:.1} s", self.elapsed_ms as f64 / 1000.0))?;
         line(out, "seed", &self.seed.to_string())?;
@@ -146,6 +163,11 @@ mod tests {
             expired: 100,
             paid: 120,
             given_back: 40,
+            shares_charged: 23,
+            shares_declined: 1,
+            jobs: 12,
+            jobs_refunded: 9,
+            jobs_reclaimed: 6,
             elapsed_ms: 12_345,
             store_bytes: 1 << 20,
             holds: false,

@@ -1,7 +1,8 @@
-//! The sale: everybody comes, the power fails now and then, what was cancelled is sold again, and all comes to rest.
+//! The sale: everybody comes, the power fails now and then, what was cancelled is sold again, and all comes to rest. Beside
+//! it people order together, and jobs are done for credits.
 //!
 //! Invariants: buyers start in the order of the plan, and none starts beyond the next kill by more than the plan
-//! allows, so every kill meets a running sale; the end is a condition, never a time. Read next: `buyer`.
+//! allows, so every kill meets a running sale; the end is a condition, never a time. Read next: `buyer`, `group_order`, `studio`.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -103,7 +104,7 @@ impl<'a> Sale<'a> {
         let queues = (0..self.plan.at_once).map(|_| self.serve_buyers(&crowd));
         let buying = all(queues);
         let killing = self.kill(server, &crowd);
-        let ((), kills) = tokio::try_join!(buying, killing)?;
+        let ((), kills, (), ()) = tokio::try_join!(buying, killing, self.gather(), self.produce())?;
         Ok(kills)
     }
 
@@ -217,7 +218,11 @@ impl<'a> Sale<'a> {
         }
     }
 
-    fn in_time(&self, what: &str) -> Result<(), Failure> {
+    /// Whether there is time left.
+    ///
+    /// # Errors
+    /// When there is none, with what did not come about.
+    pub(crate) fn in_time(&self, what: &str) -> Result<(), Failure> {
         if Instant::now() < self.deadline {
             Ok(())
         } else {

@@ -42,6 +42,8 @@ pub(crate) struct Seen {
     pub(crate) direct_orders: Vec<Receipt>,
     /// Payments started.
     pub(crate) payments: Vec<Payment>,
+    /// Who joined which group order, in this order.
+    pub(crate) joined: Vec<(&'static str, String)>,
     /// Refusals by code.
     pub(crate) refused: BTreeMap<String, u64>,
     /// Requests that were sent a second time on purpose.
