@@ -1,4 +1,4 @@
-//! The guards of money, by name: the conditions without which a payment, a cancel or a refund would go wrong.
+//! The guards of money, by name: the conditions without which a payment, a cancel, a refund or a job would go wrong.
 //!
 //! Purpose: a guard that no test misses is no guard. Each stands here under a name, and a build with the feature `mutants` —
 //! which only the tests of the testkit ask for — can take one of them away: the one that the variable
@@ -124,6 +124,20 @@ guards! {
     SignatureHolds,
     /// And only inside its window.
     SignatureIsFresh,
+    /// A job is opened only with credit for it (CL-07).
+    ChargeNeedsCredit,
+    /// A job that is known keeps its terms (CL-04).
+    JobKeepsItsTerms,
+    /// A job's cost is given back once (CL-02).
+    JobIsRefundedOnce,
+    /// What was never given back is not taken again (CL-02).
+    ReclaimNeedsARefund,
+    /// What was given back is taken again once (CL-02).
+    JobIsReclaimedOnce,
+    /// A failure that a former holder tells of says nothing of the job (LQ-02).
+    StaleFailureSaysNothing,
+    /// No run is handed out beyond those that a job may have (CL-06).
+    RunsAreLimited,
 }
 
 impl Guard {

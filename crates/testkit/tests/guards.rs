@@ -1,4 +1,4 @@
-//! The mutation list: each guard of payments, cancels, refunds and expiry is taken away in turn, and the check that it names
+//! The mutation list: each guard of payments, cancels, refunds, expiry and credit jobs is taken away in turn, and the check that it names
 //! fails. With all guards in place every one of these checks passes.
 //!
 //! The checks are the ordinary tests of the house, in files that are part of this program too, so `cargo test` runs them as
@@ -12,6 +12,8 @@
 
 #[path = "../../engine/tests/callbacks.rs"]
 mod callbacks;
+#[path = "../../domain/tests/credit_jobs.rs"]
+mod credit_jobs;
 mod interleavings;
 #[path = "../../engine/tests/payment_rules.rs"]
 mod payment_rules;
@@ -77,6 +79,13 @@ fn missed_by(guard: Guard) -> &'static str {
         Guard::EventHasOneBody => "callbacks::ot_08_c_91_one_event_with_two_bodies_is_a_case_and_the_second_is_not_applied",
         Guard::OpenAttemptIsAskedAbout => "payments::c_50_a_declined_payment_whose_word_was_lost_does_not_block_the_buyer",
         Guard::SignatureHolds => "signature::ot_08_se_02_only_what_is_signed_counts",
+        Guard::ChargeNeedsCredit => "credit_jobs::cl_07_a_job_that_cannot_be_paid_is_not_opened",
+        Guard::JobKeepsItsTerms => "credit_jobs::cl_04_amounts_come_from_the_record_and_a_second_opening_must_be_equal",
+        Guard::JobIsRefundedOnce => "credit_jobs::cl_06_tries_are_used_up_into_a_dead_letter_with_one_notice_and_only_a_person_replays",
+        Guard::ReclaimNeedsARefund => "credit_jobs::cl_03_a_job_that_works_at_once_is_charged_and_nothing_else",
+        Guard::JobIsReclaimedOnce => "credit_jobs::cl_02_cl_03_the_story_of_the_reference",
+        Guard::StaleFailureSaysNothing => "credit_jobs::lq_02_f2_a_stale_token_moves_nothing_and_a_late_delivery_is_true_all_the_same",
+        Guard::RunsAreLimited => "credit_jobs::cl_05_long_lives_of_jobs_end_at_the_cost_or_at_nothing",
         Guard::SignatureIsFresh => "signature::ot_08_se_02_only_what_is_fresh_counts",
     }
 }

@@ -12,6 +12,7 @@ use crate::credit::{Account, BALANCE_LIMIT, CREDITS_LIMIT, Credits, Entry, Entry
 use crate::decide::Draft;
 use crate::error::{Code, Error};
 use crate::facts::Facts;
+use crate::guard::Guard;
 use crate::id::{AccountId, JobId};
 
 /// Somebody gives credits.
@@ -242,7 +243,7 @@ impl Draft {
 /// Whether the account may be charged this much (CL-07). One that nobody has heard of holds nothing.
 pub(super) fn check_funds(facts: &Facts, id: &AccountId, amount: Credits) -> Result<(), Error> {
     let available = facts.accounts.get(id).map_or(0, Account::available);
-    if available < amount.amount() {
+    if !Guard::ChargeNeedsCredit.holds(available >= amount.amount()) {
         return Err(Error::new(Code::InsufficientCredit, format!("charging {amount} to account {id}")));
     }
     Ok(())

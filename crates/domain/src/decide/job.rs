@@ -16,6 +16,7 @@ use crate::decide::{Draft, queue};
 use crate::due::{Charge, DueChange, DueEntry, Held, Lane, Member, Token};
 use crate::error::{Code, Error};
 use crate::facts::{Facts, Need};
+use crate::guard::Guard;
 use crate::id::{AccountId, JobId};
 use crate::job::{ATTEMPTS_LIMIT, Job};
 use crate::machine::Machine;
@@ -146,7 +147,7 @@ fn open_into(facts: &mut Facts, draft: &mut Draft, command: &OpenJob) -> Result<
             && known.cost == command.cost
             && known.max_attempts == command.max_attempts
             && known.payload == command.payload;
-        if !is_same {
+        if !Guard::JobKeepsItsTerms.holds(is_same) {
             return Err(Error::new(
                 Code::Differs,
                 format!("opening job {} again with other terms", command.id),
@@ -236,7 +237,11 @@ fn hear_into(
     let job = match &report.word {
         Word::Succeeded => succeed(facts, draft, job, &standing, &report.actor)?,
         // A failure of a run that somebody else has taken over says nothing of the job (F2).
-        Word::FailedForNow(_) | Word::FailedForGood(_) if is_stale => job,
+        Word::FailedForNow(_) | Word::FailedForGood(_)
+            if !Guard::StaleFailureSaysNothing.holds(!is_stale) =>
+        {
+            job
+        }
         Word::FailedForNow(reason) => {
             let event = if job.attempts >= job.max_attempts { JobEvent::Exhaust } else { JobEvent::Retry };
             let failure = Failure { event, reason, policy, actor: &report.actor };
@@ -373,7 +378,7 @@ pub(super) fn refund(
     job: &mut Job,
     failure: &Failure<'_>,
 ) -> Result<(), Error> {
-    if job.is_refunded {
+    if !Guard::JobIsRefundedOnce.holds(!job.is_refunded) {
         return Ok(());
     }
     let posting = Posting {
@@ -391,7 +396,8 @@ pub(super) fn refund(
 
 /// Takes the cost again, if it was given back and not taken again before (CL-02), whatever the account holds by now.
 fn reclaim(facts: &mut Facts, draft: &mut Draft, job: &mut Job, actor: &Arc<str>) -> Result<(), Error> {
-    if !job.is_refunded || job.is_reclaimed {
+    let was_given_back = Guard::ReclaimNeedsARefund.holds(job.is_refunded);
+    if !(was_given_back && Guard::JobIsReclaimedOnce.holds(!job.is_reclaimed)) {
         return Ok(());
     }
     let posting = Posting {

@@ -12,6 +12,7 @@ use crate::decide::{Draft, ENGINE, queue};
 use crate::due::{Claimed, DueChange, Lane, Token};
 use crate::error::{Code, Error};
 use crate::facts::Facts;
+use crate::guard::Guard;
 use crate::id::JobId;
 use crate::job::Job;
 use crate::machine::Machine;
@@ -71,7 +72,7 @@ fn claim_into(
         // A person brought back the member, not knowing that it stands for a job.
         (job.status, job.attempts) = (row.to, 0);
     }
-    if job.attempts >= job.max_attempts
+    if !Guard::RunsAreLimited.holds(job.attempts < job.max_attempts)
         && let Some(row) = job.status.next(JobEvent::Exhaust)
     {
         let reason: Arc<str> = Arc::from("the lease of the last run ended");
