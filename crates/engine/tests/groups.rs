@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use house::circle::{Circle, DEADLINE, cny, g, terms, user};
 use onceward::operations::group::{self, GroupTerms, Join, Put};
+use onceward_domain::due::Lane;
 use onceward_domain::error::Code;
 use onceward_domain::group::{PARTICIPANTS_LIMIT, WALLET};
 use onceward_domain::id::ChargeId;
@@ -14,6 +15,7 @@ use onceward_domain::machine::group_charge::GroupCharge as Charge;
 use onceward_domain::money::{Currency, Money};
 use onceward_domain::notice::NoticeKind;
 use onceward_domain::payment::CaseKind;
+use onceward_domain::ports::due_queue::{Due, NewWork, Put as Added};
 use onceward_domain::ports::provider::{ChargeOrder, Provider};
 use onceward_domain::ports::store::PageRequest;
 use onceward_domain::time::{Millis, Timestamp};
@@ -135,6 +137,32 @@ fn gs_07_c_80_too_few_at_the_deadline_nobody_is_charged_and_all_are_told_once() 
         (nobody.status(), nobody.told(NoticeKind::GroupCancelled)),
         (Status::Cancelled, vec!["lea".to_owned()])
     );
+}
+
+#[test]
+fn gs_02_a_settlement_takes_open_and_closed_groups_and_skips_what_is_settled() {
+    let circle = Circle::with("sandbox", 1, &["ann", "bob"]);
+    circle.bank.when_charging(Mood::Away, false);
+    assert_eq!(circle.status(), Status::Open);
+    circle.at(DEADLINE);
+    assert_eq!(circle.status(), Status::Closed, "the first turn found it open");
+    circle.bank.when_charging(Mood::Ok, false);
+    circle.at(after(1_000));
+    let settled = circle.group();
+    assert_eq!((settled.status, settled.attempts), (Status::Settled, 2), "the second resumed at the charge");
+    let causes: Vec<&str> = circle.timeline().iter().map(|line| line.cause).collect();
+    assert_eq!(causes, ["made", "closed", "settled"], "and did not close again");
+    // Work for it comes once more, from wherever.
+    let again = NewWork { member: Arc::from("g"), due: Due::After(Millis(0)), body: Vec::new() };
+    let put = circle.engine.queue().put(Lane::new(Lane::SETTLEMENT), vec![again]);
+    assert_eq!(block_on(put).unwrap(), [Added::Added]);
+    circle.bank.when_charging(Mood::Ok, true);
+    circle.rest();
+    assert_eq!(circle.group(), settled);
+    assert_eq!(circle.taken(), [("ann".to_owned(), 1), ("bob".to_owned(), 1)]);
+    let lanes = block_on(circle.store.lanes()).unwrap();
+    assert!(lanes.iter().all(|one| one.lane.as_str() != Lane::SETTLEMENT || one.size == 0), "{lanes:?}");
+    circle.assert_invariants();
 }
 
 #[test]
