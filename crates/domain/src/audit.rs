@@ -33,7 +33,7 @@ const SKU_RULES: [Rule; 6] = [
 #[must_use]
 pub fn judge(tally: &Tally) -> Vec<Check> {
     let mut checks: Vec<Check> = SKU_RULES.iter().map(|rule| over_skus(tally, rule)).collect();
-    let counts: [(&'static str, u64, &str); 10] = [
+    let counts: [(&'static str, u64, &str); 11] = [
         ("rejections_have_tasks", tally.rejections_without_task, "rejections without a compensation task"),
         ("tasks_have_rejections", tally.tasks_without_rejection, "compensation tasks without a rejection"),
         ("inbox_matches_orders", tally.inbox_contradictions, "inbox entries that contradict their purchase"),
@@ -46,6 +46,11 @@ pub fn judge(tally: &Tally) -> Vec<Check> {
             "groups_match_charges",
             tally.group_orders.state_contradictions,
             "group orders whose state or count contradicts their participants' charges",
+        ),
+        (
+            "wallets_match_charges",
+            tally.group_orders.wallet_contradictions,
+            "wallet charges of group orders that are not what the ledger says",
         ),
         ("groups_are_scheduled", tally.group_orders.unscheduled, "open or closed group orders in no queue"),
         (

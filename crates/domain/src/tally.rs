@@ -52,6 +52,9 @@ pub struct GroupTally {
     /// Groups whose count is not that of their participants, or whose state contradicts their charges: an open charge in
     /// a settled group, any charge in one that is open or cancelled, none where the deadline has passed through a close.
     pub state_contradictions: u64,
+    /// Participants who pay out of a wallet and whose entry in the credit ledger is not what their charge says: one of the
+    /// amount, under the charge's id, where it was charged, and none where it was not (GS-03).
+    pub wallet_contradictions: u64,
     /// Groups that wait for their deadline or their next attempt and are in no queue.
     pub unscheduled: u64,
 }

@@ -150,6 +150,7 @@ queries! {
     TALLY_QUARANTINED = "tally/quarantined";
     TALLY_REJECTIONS_WITHOUT_TASK = "tally/rejections_without_task";
     TALLY_TASKS_WITHOUT_REJECTION = "tally/tasks_without_rejection";
+    TALLY_WALLET_CONTRADICTIONS = "tally/wallet_contradictions";
     TRANSITION_INSERT = "transition/insert";
     TRANSITION_LATEST = "transition/latest";
     TRANSITION_OF_PURCHASE = "transition/of_purchase";

@@ -9,6 +9,7 @@ use onceward_domain::catalogue::Sku;
 use onceward_domain::credit::EntryKind;
 use onceward_domain::due::Lane;
 use onceward_domain::error::Error;
+use onceward_domain::group::WALLET;
 use onceward_domain::id::{ActivityId, SkuId, SkuKey};
 use onceward_domain::journal;
 use onceward_domain::machine::Machine;
@@ -79,10 +80,12 @@ fn group_orders(conn: &Connection, refs: &mut Refs) -> Result<GroupTally, Error>
     // A lane that was never written has no number; no member can be in it.
     let lane = refs.word_ref(conn, Lane::SETTLEMENT)?;
     let unscheduled = params![mask(GroupStatus::waits), lane];
+    let wallets = params![WALLET, GroupCharge::Charged.code()];
     Ok(GroupTally {
         groups,
         participants,
         state_contradictions: one(conn, queries::TALLY_GROUP_CONTRADICTIONS, states)?,
+        wallet_contradictions: one(conn, queries::TALLY_WALLET_CONTRADICTIONS, wallets)?,
         unscheduled: one(conn, queries::TALLY_GROUPS_UNSCHEDULED, unscheduled)?,
     })
 }

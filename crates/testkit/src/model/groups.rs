@@ -3,12 +3,14 @@
 //! Invariants: a participant belongs to a group; changed rows name the revision they were decided on; who leaves had no
 //! charge.
 
+use std::sync::Arc;
+
 use onceward_domain::changes::ChangeSet;
 use onceward_domain::due::Lane;
 use onceward_domain::error::Error;
 use onceward_domain::facts::{Facts, Need};
 use onceward_domain::group::{GroupOrder, GroupTransition, Participant};
-use onceward_domain::id::{GroupId, UserId};
+use onceward_domain::id::{AccountId, GroupId, UserId};
 use onceward_domain::machine::group::Group as GroupStatus;
 use onceward_domain::machine::group_charge::GroupCharge;
 use onceward_domain::ports::store::PageRequest;
@@ -131,8 +133,26 @@ impl Rows {
             groups: count(&|_| true),
             participants: u64::try_from(self.participants.len()).expect("memory is smaller"),
             state_contradictions: count(&|group| self.contradicts_charges(group)),
+            wallet_contradictions: self.wallet_contradictions(),
             unscheduled: count(&|group| group.status.waits() && !is_scheduled(group)),
         }
+    }
+
+    /// Wallet charges that are not what the ledger says.
+    fn wallet_contradictions(&self) -> u64 {
+        let paid = |one: &Participant| {
+            let key = (AccountId::trusted(one.user.as_str()), Arc::from(one.charge_id().as_str()));
+            let number = self.charges.get(&key)?;
+            self.credit_entries.get(&(key.0, *number)).map(|entry| -entry.amount)
+        };
+        let owed = |one: &Participant| {
+            if one.charge == GroupCharge::Charged { one.amount.amount() } else { 0 }
+        };
+        let by_wallet =
+            |one: &Participant| self.groups.get(&one.group).is_some_and(|group| group.terms.is_via_wallet());
+        let all = self.participants.iter().map(|(_, one)| one).filter(|one| by_wallet(one));
+        let wrong = all.filter(|one| paid(one).unwrap_or(0) != owed(one)).count();
+        u64::try_from(wrong).expect("memory is smaller")
     }
 
     fn contradicts_charges(&self, group: &GroupOrder) -> bool {

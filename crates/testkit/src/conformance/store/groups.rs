@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use onceward_domain::changes::ChangeSet;
+use onceward_domain::credit::{Account, Entry, EntryKind};
 use onceward_domain::due::Lane;
 use onceward_domain::error::Code;
 use onceward_domain::facts::Need;
 use onceward_domain::group::{
     GroupOrder, GroupTerms, GroupTransition, PARTICIPANTS_LIMIT, Participant, WALLET,
 };
-use onceward_domain::id::{GroupId, UserId};
+use onceward_domain::id::{AccountId, GroupId, UserId};
 use onceward_domain::machine::Machine;
 use onceward_domain::machine::group::Group as Status;
 use onceward_domain::machine::group_charge::GroupCharge;
@@ -34,6 +35,7 @@ pub(super) const CASES: &[Case] = &[
     Case::new("gs_06_the_history_of_a_group_is_kept_in_order", history),
     Case::new("gs_01_groups_are_listed_newest_first_in_pages_and_by_state", pages),
     Case::new("rc_02_group_orders_are_summed_and_contradictions_counted", sums),
+    Case::new("rc_02_gs_03_wallet_charges_are_held_against_the_ledger", wallets),
 ];
 
 fn id(name: &str) -> GroupId {
@@ -67,6 +69,12 @@ fn participant(name: &str, who: &str) -> Participant {
 
 fn counted(name: &str, participants: u32) -> GroupOrder {
     GroupOrder { participants, ..group(name) }
+}
+
+/// The same, charged by a provider.
+fn at_bank(name: &str) -> GroupOrder {
+    let known = counted(name, 1);
+    GroupOrder { terms: GroupTerms { charge_via: Arc::from("sandbox"), ..known.terms.clone() }, ..known }
 }
 
 fn of_group(ground: &Ground, name: &str) -> Option<GroupOrder> {
@@ -273,7 +281,7 @@ fn sums(ground: &Ground) {
     assert_eq!(tally(), GroupTally::default());
     let lane = Lane::new(Lane::SETTLEMENT);
     let in_state = |name: &str, status, charge| {
-        let group = GroupOrder { status, ..counted(name, 1) };
+        let group = GroupOrder { status, ..at_bank(name) };
         adding(group, vec![Participant { charge, ..participant(name, "u") }])
     };
     let fine = [
@@ -289,7 +297,7 @@ fn sums(ground: &Ground) {
     }
     ground.put(&lane, "open", START);
     ground.must(super::ground::due(vec![put(&lane, "closed", START)]));
-    let expected = GroupTally { groups: 6, participants: 6, state_contradictions: 0, unscheduled: 0 };
+    let expected = GroupTally { groups: 6, participants: 6, ..GroupTally::default() };
     assert_eq!(tally(), expected);
     let wrong = [
         ("begun", Status::Open, GroupCharge::Pending),
@@ -303,4 +311,53 @@ fn sums(ground: &Ground) {
     ground.must(adding(counted("empty", 3), Vec::new()));
     let found = tally();
     assert_eq!((found.state_contradictions, found.unscheduled), (5, 3));
+}
+
+/// What a wallet was given, and perhaps what it paid under the id of its charge in a group.
+fn wallet(ground: &Ground, name: &str, who: &str, paid: Option<i64>) {
+    let empty = Account::empty(AccountId::trusted(who), START);
+    ground.must(ChangeSet { new_accounts: vec![empty.clone()], ..ChangeSet::default() });
+    let entry = |number, kind, amount, balance_after, reference: Arc<str>| Entry {
+        account: empty.id.clone(),
+        number,
+        kind,
+        amount,
+        balance_after,
+        job: None,
+        reference: Some(reference),
+        reason: None,
+        actor: Arc::from("tester"),
+        at: START,
+    };
+    let mut entries = vec![entry(1, EntryKind::Grant, 1_000, 1_000, Arc::from("gift"))];
+    let charge_id = Arc::from(participant(name, who).charge_id().as_str());
+    entries.extend(paid.map(|paid| entry(2, EntryKind::Charge, -paid, 1_000 - paid, charge_id)));
+    let last = entries.last().expect("there is a gift");
+    let account = Account { balance: last.balance_after, entries: last.number, ..empty.clone() };
+    ground.must(ChangeSet { accounts: vec![account], entries, ..ChangeSet::default() });
+}
+
+fn wallets(ground: &Ground) {
+    let contradictions =
+        || block_on(ground.store.tally()).expect("tally answers").group_orders.wallet_contradictions;
+    // A colon in the group's own id is written another way in the charge's.
+    let name = "dinner:friday";
+    let settled = GroupOrder { status: Status::Settled, ..counted(name, 5) };
+    ground.must(adding(settled, Vec::new()));
+    let table = [
+        ("paid", GroupCharge::Charged, Some(700), 0),
+        ("poor", GroupCharge::Declined, None, 0),
+        ("free", GroupCharge::Charged, None, 1),
+        ("cheap", GroupCharge::Charged, Some(699), 2),
+        ("robbed", GroupCharge::Declined, Some(700), 3),
+    ];
+    for (who, charge, paid, found) in table {
+        wallet(ground, name, who, paid);
+        let one = Participant { charge, ..participant(name, who) };
+        ground.must(ChangeSet { new_participants: vec![one], ..ChangeSet::default() });
+        assert_eq!(contradictions(), found, "{who}");
+    }
+    let charged = Participant { charge: GroupCharge::Charged, ..participant("bank", "paid") };
+    ground.must(adding(GroupOrder { status: Status::Settled, ..at_bank("bank") }, vec![charged]));
+    assert_eq!(contradictions(), 3, "a provider's charge has no entry");
 }
