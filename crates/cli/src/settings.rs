@@ -44,7 +44,8 @@ const FROM_ENVIRONMENT: [(&str, &str); 12] = [
 const LEASE_MS: std::ops::RangeInclusive<i64> = 100..=3_600_000;
 /// Shorter, and no provider is ever heard; longer, and one that is silent holds up everybody behind it.
 const PROVIDER_TIMEOUT_MS: std::ops::RangeInclusive<i64> = 10..=60_000;
-/// Calls of a round about one order before its cancel: query, close, query.
+/// Calls of a round about one order before its cancel: query, close, query; and about one share of a group order: query,
+/// charge, query.
 const PROVIDER_CALLS: i64 = 3;
 
 /// What a server is started with.

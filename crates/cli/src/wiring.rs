@@ -70,6 +70,8 @@ pub(crate) fn open(settings: &Settings, sandbox: Sandbox) -> Result<Opened, Fail
     let engine_settings = EngineSettings {
         lease: settings.lease(),
         provider_lease: settings.provider_lease(),
+        // A round of a settlement is as many calls: asked about, asked for, asked about again.
+        settlement_lease: settings.provider_lease(),
         ..EngineSettings::default()
     };
     let bank = match sandbox {
