@@ -103,8 +103,15 @@ impl Server {
                 self.address.send_replace(Some(address));
                 Ok(())
             }
-            Ok(None) => Err(failed("the server ended before it was ready")),
-            Err(_) => Err(failed("the server was not ready in time")),
+            Ok(None) => Err(failed(&self.last_words("the server ended before it was ready"))),
+            Err(_) => Err(failed(&self.last_words("the server was not ready in time"))),
+        }
+    }
+
+    fn last_words(&self, what: &str) -> String {
+        match self.log().last() {
+            Some(line) => format!("{what}: {line}"),
+            None => what.to_owned(),
         }
     }
 

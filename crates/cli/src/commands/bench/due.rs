@@ -29,9 +29,11 @@ use crate::bench::cpu;
 use crate::bench::histogram::Histogram;
 use crate::bench::report::{Machine, Report};
 use crate::client::{Client, Losses, pause};
+use crate::data_dir;
 use crate::failure::Failure;
 use crate::output;
 use crate::outside::server::{Haste, Server};
+use crate::settings::SECRET_FILE;
 use crate::time::SystemClock;
 use crate::wiring;
 
@@ -310,6 +312,8 @@ async fn idle(effort: &Effort, machine: &Machine) -> Result<Report, Failure> {
     }
     let waiting = shop.orders().await?;
     let folder = shop.close().await?;
+    // A server does not start over a store whose secret is gone. No request is repeated here, so any secret will do.
+    data_dir::secret(&folder.path().join(SECRET_FILE))?;
     let busy = cores_used_by_a_server(folder.path()).await?;
     drop(folder);
     let folder = crate::temp_dir::Folder::inside(&effort.folder)?;
