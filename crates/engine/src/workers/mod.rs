@@ -173,12 +173,8 @@ impl Worker {
     }
 }
 
-/// Claims what is due of a lane, earliest first.
-pub(crate) async fn claim_from(engine: &Engine, lane: &'static str) -> Result<Vec<Claimed>, Error> {
-    claim_under(engine, lane, engine.settings().lease).await
-}
-
-/// The same for work that is given up when its tries are used up: what leases have used up is exhausted on the way.
+/// Claims what is due of a lane whose work is given up when its tries are used up: what leases have used up is exhausted on
+/// the way.
 pub(crate) async fn claim_limited(
     engine: &Engine,
     lane: &'static str,
