@@ -44,7 +44,7 @@ CREATE TABLE sku (
     occupied INTEGER NOT NULL CHECK (occupied >= 0),
     sold INTEGER NOT NULL CHECK (sold >= 0),
     adjustments INTEGER NOT NULL CHECK (adjustments >= 0),
-    revision INTEGER NOT NULL,
+    revision INTEGER NOT NULL, limit_since INTEGER NOT NULL DEFAULT 0,
     CONSTRAINT sku_conserves_stock CHECK (initial = available + occupied + sold),
     UNIQUE (activity_id, sku_id)
 ) STRICT;
@@ -234,15 +234,6 @@ CREATE TABLE callback (
     PRIMARY KEY (provider, event)
 ) STRICT, WITHOUT ROWID;
 
-CREATE TABLE open_case (
-    seq INTEGER PRIMARY KEY,
-    kind INTEGER NOT NULL CHECK (kind BETWEEN 0 AND 6),
-    subject TEXT NOT NULL,
-    detail TEXT NOT NULL,
-    at INTEGER NOT NULL,
-    UNIQUE (kind, subject)
-) STRICT;
-
 CREATE TABLE lane (
     lane INTEGER PRIMARY KEY REFERENCES word (word_ref),
     paused INTEGER NOT NULL CHECK (paused BETWEEN 0 AND 1),
@@ -357,6 +348,15 @@ CREATE UNIQUE INDEX credit_entry_once_per_job ON credit_entry (job, kind) WHERE 
 CREATE UNIQUE INDEX credit_entry_once_per_reference ON credit_entry (account, reference)
 WHERE reference IS NOT NULL AND job IS NULL AND amount < 0;
 
+CREATE TABLE open_case (
+    seq INTEGER PRIMARY KEY,
+    kind INTEGER NOT NULL CHECK (kind BETWEEN 0 AND 7),
+    subject TEXT NOT NULL,
+    detail TEXT NOT NULL,
+    at INTEGER NOT NULL,
+    UNIQUE (kind, subject)
+) STRICT;
+
 CREATE TRIGGER stock_entry_keeps_rows BEFORE DELETE ON stock_entry
 BEGIN SELECT RAISE(ABORT, 'stock_entry is append-only'); END;
 
@@ -392,12 +392,6 @@ BEGIN SELECT RAISE(ABORT, 'callback is append-only'); END;
 
 CREATE TRIGGER callback_keeps_values BEFORE UPDATE ON callback
 BEGIN SELECT RAISE(ABORT, 'callback is append-only'); END;
-
-CREATE TRIGGER open_case_keeps_rows BEFORE DELETE ON open_case
-BEGIN SELECT RAISE(ABORT, 'open_case is append-only'); END;
-
-CREATE TRIGGER open_case_keeps_values BEFORE UPDATE ON open_case
-BEGIN SELECT RAISE(ABORT, 'open_case is append-only'); END;
 
 CREATE TRIGGER notice_keeps_rows BEFORE DELETE ON notice
 BEGIN SELECT RAISE(ABORT, 'notices are never deleted'); END;

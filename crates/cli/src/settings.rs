@@ -5,15 +5,19 @@
 //! Deliberately absent: secrets; only the path of a file with one is a setting.
 
 use std::net::SocketAddr;
+use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use figment::providers::{Env, Format as _, Serialized, Toml};
 use figment::{Figment, Provider};
+use onceward::governor::GovernorSettings;
 use onceward::runtime::Role;
+use onceward_domain::governor::{Band, Limits};
 use onceward_domain::ports::deadline::TriggerKind;
 use onceward_domain::time::Millis;
 use onceward_providers::notice::Target;
+use onceward_rocketmq::Options as BrokerOptions;
 use serde::{Deserialize, Serialize};
 
 use crate::failure::Failure;
@@ -26,7 +30,7 @@ pub(crate) const SECRET_FILE: &str = "secret";
 const PREFIX: &str = "ONCEWARD_";
 /// The settings that the environment may give, by its names for them. Other `ONCEWARD_` names belong to others, such as the
 /// log filter.
-const FROM_ENVIRONMENT: [(&str, &str); 12] = [
+const FROM_ENVIRONMENT: [(&str, &str); 16] = [
     ("store_url", "store_url"),
     ("redis_url", "redis_url"),
     ("broker_url", "broker_url"),
@@ -39,11 +43,20 @@ const FROM_ENVIRONMENT: [(&str, &str); 12] = [
     ("lease_ms", "lease_ms"),
     ("notice_webhook_url", "notice_webhook_url"),
     ("notice_secret_file", "notice_secret_file"),
+    ("backlog_unsent_limit", "backlog.unsent_limit"),
+    ("backlog_outage_ms", "backlog.outage_ms"),
+    ("backlog_deadlines_pause_ms", "backlog.deadlines_pause_ms"),
+    ("backlog_orders_per_second", "backlog.orders_per_second"),
 ];
 /// Leases outside this range either end before a step does, or keep work waiting for an hour after a crash.
 const LEASE_MS: std::ops::RangeInclusive<i64> = 100..=3_600_000;
 /// Shorter, and no provider is ever heard; longer, and one that is silent holds up everybody behind it.
 const PROVIDER_TIMEOUT_MS: std::ops::RangeInclusive<i64> = 10..=60_000;
+/// Bounds of what closes admission: less, and a healthy sale closes it; more, and nobody lives to see it.
+const UNSENT_LIMIT: std::ops::RangeInclusive<i64> = 1..=100_000_000;
+const OUTAGE_MS: std::ops::RangeInclusive<i64> = 1_000..=86_400_000;
+/// No store takes more.
+const ORDERS_PER_SECOND: std::ops::RangeInclusive<i64> = 0..=10_000_000;
 /// Calls of a round about one order before its cancel: query, close, query; and about one share of a group order: query,
 /// charge, query.
 const PROVIDER_CALLS: i64 = 3;
@@ -72,6 +85,8 @@ pub(crate) struct Settings {
     notice_secret_file: Option<PathBuf>,
     /// What holds for all payment providers.
     provider: ProviderSettings,
+    /// What is done while work piles up (FS-16, FS-17).
+    backlog: BacklogSettings,
 }
 
 /// The table `deadline` of the settings file.
@@ -90,6 +105,21 @@ struct ProviderSettings {
     timeout_ms: i64,
 }
 
+/// The table `backlog` of the settings file.
+#[derive(Clone, Debug, Serialize, Deserialize, PartialEq, Eq)]
+#[serde(deny_unknown_fields)]
+struct BacklogSettings {
+    /// Admission closes when more reservations than this wait to be sent, and opens at half of it.
+    unsent_limit: i64,
+    /// Admission closes when the oldest of them has waited longer than this, in milliseconds, and opens at a fifth of it.
+    outage_ms: i64,
+    /// While the oldest message that is consumed is older than this, in milliseconds, no reservation is rejected for its
+    /// deadline.
+    deadlines_pause_ms: i64,
+    /// Most orders a second that a consumer asks of the store; 0 leaves it to the store's own pace.
+    orders_per_second: i64,
+}
+
 /// The values that stand where nobody says anything.
 #[derive(Serialize)]
 struct Defaults {
@@ -99,6 +129,7 @@ struct Defaults {
     lease_ms: i64,
     deadline: DefaultTrigger,
     provider: ProviderSettings,
+    backlog: BacklogSettings,
 }
 
 #[derive(Serialize)]
@@ -117,6 +148,13 @@ const DEFAULTS: Defaults = Defaults {
     deadline: DefaultTrigger { trigger: "store" },
     // Longer than a provider takes, and well within a lease, so that the worker that waits still has its claim.
     provider: ProviderSettings { timeout_ms: 2_000 },
+    // The engine's own, which say why.
+    backlog: BacklogSettings {
+        unsent_limit: 100_000,
+        outage_ms: 15_000,
+        deadlines_pause_ms: 30_000,
+        orders_per_second: 0,
+    },
 };
 
 /// What the command line says; a flag that is not given says nothing.
@@ -175,15 +213,18 @@ impl Settings {
         self.roles()?;
         self.store_path()?;
         self.notices()?;
-        for (name, value) in [("redis_url", &self.redis_url), ("broker_url", &self.broker_url)] {
-            if let Some(url) = value {
-                return Err(not_in_this_build(name, url));
-            }
+        if let Some(url) = &self.redis_url {
+            return Err(not_in_this_build("redis_url", url));
         }
+        self.broker()?;
         self.trigger()?;
         for (name, value, range) in [
             ("lease_ms", self.lease_ms, LEASE_MS),
             ("provider.timeout_ms", self.provider.timeout_ms, PROVIDER_TIMEOUT_MS),
+            ("backlog.unsent_limit", self.backlog.unsent_limit, UNSENT_LIMIT),
+            ("backlog.outage_ms", self.backlog.outage_ms, OUTAGE_MS),
+            ("backlog.deadlines_pause_ms", self.backlog.deadlines_pause_ms, OUTAGE_MS),
+            ("backlog.orders_per_second", self.backlog.orders_per_second, ORDERS_PER_SECOND),
         ] {
             if !range.contains(&value) {
                 let (first, last) = (range.start(), range.end());
@@ -242,6 +283,33 @@ impl Settings {
         }
     }
 
+    /// Where the broker is, where there is one.
+    ///
+    /// # Errors
+    /// For a broker that this build has no adapter for, or an address that is none. Of the URL only the scheme is shown.
+    pub(crate) fn broker(&self) -> Result<Option<BrokerOptions>, Failure> {
+        let Some(url) = &self.broker_url else { return Ok(None) };
+        if url.split_once("://").is_none_or(|(scheme, _)| scheme != "rocketmq") {
+            return Err(not_in_this_build("broker_url", url));
+        }
+        let options = BrokerOptions::parse(url);
+        options.map(Some).map_err(|cause| Failure::Usage(format!("broker_url: {}", cause.operator_text())))
+    }
+
+    /// When admission closes, deadlines pause and consumers rest.
+    pub(crate) fn governor(&self) -> GovernorSettings {
+        let backlog = &self.backlog;
+        let usual = GovernorSettings::default();
+        let limits = Limits {
+            unsent: Band::above(backlog.unsent_limit.unsigned_abs()),
+            outage: Band::new(backlog.outage_ms.unsigned_abs(), backlog.outage_ms.unsigned_abs() / 5),
+            ..usual.limits
+        };
+        let rate = u32::try_from(backlog.orders_per_second).ok().and_then(NonZeroU32::new);
+        let pause = Millis(backlog.deadlines_pause_ms);
+        GovernorSettings { limits, deadlines_pause_above: pause, orders_per_second: rate, ..usual }
+    }
+
     /// What tells when orders' time is up.
     ///
     /// # Errors
@@ -249,14 +317,17 @@ impl Settings {
     pub(crate) fn trigger(&self) -> Result<TriggerKind, Failure> {
         let name = &self.deadline.trigger;
         let kind = name.parse().map_err(|cause| Failure::Usage(format!("deadline.trigger: {cause}")))?;
-        let needs = match kind {
-            TriggerKind::Store | TriggerKind::Queue => return Ok(kind),
-            TriggerKind::Zset | TriggerKind::Keyspace => "Redis",
-            TriggerKind::Broker => "a broker",
-        };
-        Err(Failure::Usage(format!(
-            "deadline.trigger = `{name}` needs {needs}, which this build has no adapter for: `store` and `queue` are possible"
-        )))
+        match kind {
+            TriggerKind::Store | TriggerKind::Queue => Ok(kind),
+            TriggerKind::Broker if self.broker_url.is_some() => Ok(kind),
+            TriggerKind::Broker => {
+                Err(Failure::Usage(format!("deadline.trigger = `{name}` needs a broker: set broker_url")))
+            }
+            TriggerKind::Zset | TriggerKind::Keyspace => Err(Failure::Usage(format!(
+                "deadline.trigger = `{name}` needs Redis, which this build has no adapter for: `store`, `queue` and, with a \
+                 broker_url, `broker` are possible"
+            ))),
+        }
     }
 
     /// The file with the secret.
@@ -290,8 +361,8 @@ fn setting(name: &str) -> &'static str {
 fn not_in_this_build(name: &str, url: &str) -> Failure {
     let scheme = url.split_once(':').map_or("no scheme", |(scheme, _)| scheme);
     Failure::Usage(format!(
-        "{name} asks for `{scheme}`, but this build has the embedded store only: leave {name} out, or use \
-         store_url = `sqlite:PATH`"
+        "{name} asks for `{scheme}`, but this build has no adapter for it: leave {name} out; possible are \
+         store_url = `sqlite:PATH` and broker_url = `rocketmq://HOST:PORT`"
     ))
 }
 
@@ -351,10 +422,17 @@ mod tests {
             ("store_url", "postgres://user:hunter2@db/shop", "asks for `postgres`"),
             ("store_url", "sqlite:", "names no file"),
             ("redis_url", "redis+cluster://r:6379", "asks for `redis+cluster`"),
-            ("broker_url", "rocketmq://b:8081", "asks for `rocketmq`"),
-            ("deadline_trigger", "broker", "needs a broker"),
+            ("broker_url", "kafka://user:hunter2@b:9092", "asks for `kafka`"),
+            ("broker_url", "rocketmq://hunter2@b:8081", "rocketmq://host:port"),
+            ("deadline_trigger", "broker", "needs a broker: set broker_url"),
             ("deadline_trigger", "zset", "needs Redis"),
-            ("deadline_trigger", "keyspace", "`store` and `queue` are possible"),
+            (
+                "deadline_trigger",
+                "keyspace",
+                "`store`, `queue` and, with a broker_url, `broker` are possible",
+            ),
+            ("backlog_unsent_limit", "0", "not within 1 to"),
+            ("backlog_outage_ms", "10", "not within 1000 to"),
             ("deadline_trigger", "cron", "not one of zset, store, broker, keyspace, queue"),
             ("provider_timeout_ms", "5", "not within 10 to 60000"),
             ("role", "api,boss", "`boss` is not one of"),

@@ -9,12 +9,14 @@ use std::sync::Arc;
 
 use onceward::queue_deadline::QueueTrigger;
 use onceward::{Engine, Ports, Settings as EngineSettings};
+use onceward_domain::error::Error;
 use onceward_domain::ports::clock::Clock;
 use onceward_domain::ports::deadline::TriggerKind;
 use onceward_domain::ports::notifier::Notifier;
 use onceward_providers::notice::webhook::WebhookOptions;
 use onceward_providers::notice::{FileNotifier, WebhookNotifier};
 use onceward_providers::sandbox::{Bank, BankOptions, SandboxProvider, Signer};
+use onceward_rocketmq::{RocketBus, RocketTrigger};
 use onceward_sqlite::{OpenOptions, SqliteStore};
 
 use crate::data_dir::{self, Lock};
@@ -48,6 +50,8 @@ pub(crate) struct Opened {
     pub(crate) store: Arc<SqliteStore>,
     /// The sandbox bank, where it is enabled.
     pub(crate) bank: Option<Bank>,
+    /// What goes over a broker, where there is one.
+    pub(crate) broker: Option<Broker>,
     _lock: Lock,
 }
 
@@ -72,6 +76,7 @@ pub(crate) fn open(settings: &Settings, sandbox: Sandbox) -> Result<Opened, Fail
         provider_lease: settings.provider_lease(),
         // A round of a settlement is as many calls: asked about, asked for, asked about again.
         settlement_lease: settings.provider_lease(),
+        governor: settings.governor(),
         ..EngineSettings::default()
     };
     let bank = match sandbox {
@@ -81,9 +86,61 @@ pub(crate) fn open(settings: &Settings, sandbox: Sandbox) -> Result<Opened, Fail
     let providers = bank.iter().map(|bank| Arc::new(SandboxProvider::new(bank.clone())) as _).collect();
     let notifier = notifier(settings, sandbox)?;
     let ports = Ports::embedded(Arc::clone(&store) as _, Arc::new(SystemIds)).with_providers(providers);
-    let ports = Ports { notifier, ..with_trigger(ports, settings.trigger()?) };
-    let engine = Engine::new(ports, keys, engine_settings);
-    Ok(Opened { engine, store, bank, _lock: lock })
+    let broker = Broker::open(settings)?;
+    let ports = with_broker(with_trigger(ports, settings.trigger()?), broker.as_ref());
+    let engine = Engine::new(Ports { notifier, ..ports }, keys, engine_settings);
+    Ok(Opened { engine, store, bank, broker, _lock: lock })
+}
+
+/// What goes over a broker.
+pub(crate) struct Broker {
+    /// Where it is, for people.
+    pub(crate) address: String,
+    bus: Arc<RocketBus>,
+    /// The deadline trigger, where it is the broker's.
+    trigger: Option<Arc<RocketTrigger>>,
+}
+
+impl Broker {
+    /// The broker of these settings, where there is one. Nothing is sent yet: a broker that is away keeps no server from
+    /// starting (FS-16).
+    fn open(settings: &Settings) -> Result<Option<Self>, Failure> {
+        let Some(options) = settings.broker()? else { return Ok(None) };
+        let bus = Arc::new(RocketBus::open(&options, clock(), Arc::new(SystemIds))?);
+        let trigger = match settings.trigger()? {
+            TriggerKind::Broker => {
+                Some(Arc::new(RocketTrigger::open(&options, clock(), Arc::new(SystemIds))?))
+            }
+            TriggerKind::Store | TriggerKind::Queue | TriggerKind::Zset | TriggerKind::Keyspace => None,
+        };
+        Ok(Some(Self { address: options.address(), bus, trigger }))
+    }
+
+    /// Looks whether it answers and has the topics that it must have.
+    ///
+    /// # Errors
+    /// With what is missing.
+    pub(crate) async fn check(&self) -> Result<(), Error> {
+        self.bus.check().await.map(|_| ())
+    }
+
+    /// Says goodbye to it.
+    pub(crate) async fn close(&self) {
+        self.bus.close().await;
+        if let Some(trigger) = &self.trigger {
+            trigger.close().await;
+        }
+    }
+}
+
+/// The ports with what goes over the broker.
+fn with_broker(ports: Ports, broker: Option<&Broker>) -> Ports {
+    let Some(broker) = broker else { return ports };
+    let ports = match &broker.trigger {
+        Some(trigger) => ports.with_deadline_trigger(trigger.clone()),
+        None => ports,
+    };
+    Ports { bus: broker.bus.clone(), ..ports }
 }
 
 /// Opens a store's file.
@@ -151,7 +208,7 @@ fn notice_signer(path: &Path) -> Result<Signer, Failure> {
 pub(crate) fn with_trigger(ports: Ports, kind: TriggerKind) -> Ports {
     match kind {
         TriggerKind::Queue => ports.with_deadline_trigger(Arc::new(QueueTrigger::new(clock()))),
-        // The store-backed ports bring it along; for the others the settings found no adapter.
+        // The store-backed ports bring theirs along, the broker brings its own; for the others there is no adapter.
         TriggerKind::Store | TriggerKind::Zset | TriggerKind::Broker | TriggerKind::Keyspace => ports,
     }
 }

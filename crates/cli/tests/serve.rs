@@ -4,8 +4,9 @@ mod house;
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
+use std::time::Instant;
 
-use house::{Folder, RESERVE, Server, ask_with, buyer, finish, onceward, stderr};
+use house::{Folder, PATIENCE, RESERVE, Server, ask_with, buyer, finish, onceward, stderr};
 use rusqlite::Connection;
 
 #[test]
@@ -161,4 +162,25 @@ fn doctor_reads_the_sandbox_banks_journal_and_leaves_it_alone() {
         let mut left = std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().path());
         assert!(!left.any(|path| path.is_dir()), "the folder of the copy is gone");
     }
+}
+
+#[test]
+fn fs_16_a_server_starts_without_its_broker_and_closes_admission_by_itself() {
+    let folder = Folder::new("nobroker");
+    let mut command = onceward();
+    command.args(["serve", "--dev", "--listen", "127.0.0.1:0", "--data"]).arg(folder.path());
+    // The port of discard, on which nobody listens.
+    command.env("ONCEWARD_BROKER_URL", "rocketmq://127.0.0.1:9").env("ONCEWARD_BACKLOG_OUTAGE_MS", "1000");
+    let server = Server::spawn(&mut command).unwrap();
+    assert!(server.said.iter().any(|line| line.starts_with("the broker is not ready")), "{:?}", server.said);
+    server.put_on_sale(5);
+    assert_eq!(server.post(RESERVE, &buyer("u0", "r")).0, 202);
+    let until = Instant::now() + PATIENCE;
+    while server.get("/readyz").1["admission"]["reason"] != "outage" {
+        assert!(Instant::now() < until, "admission does not close");
+    }
+    let (status, refused) = server.post(RESERVE, &buyer("u1", "r"));
+    assert_eq!((status, refused["code"].as_str()), (503, Some("backlog")));
+    assert_eq!(server.post(RESERVE, &buyer("u0", "r")).0, 200, "who was let in is known");
+    assert!(server.terminate().success());
 }

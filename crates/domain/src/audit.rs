@@ -145,5 +145,6 @@ fn never_oversold(tally: &SkuTally) -> Option<String> {
 }
 
 fn per_user_limit_kept(tally: &SkuTally) -> Option<String> {
-    (tally.buyers_over_limit > 0).then(|| format!("{} buyers above the limit", tally.buyers_over_limit))
+    (tally.buyers_over_limit > 0)
+        .then(|| format!("{} buyers ordered above the limit", tally.buyers_over_limit))
 }

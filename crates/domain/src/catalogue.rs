@@ -123,6 +123,8 @@ pub struct Sku {
     pub price: Money,
     /// Most units one buyer may hold.
     pub per_user_limit: u32,
+    /// Since when that is the limit. What buyers held before, they keep.
+    pub limit_since: Timestamp,
     /// How many admission buckets share the stock.
     pub buckets: u16,
     /// Units at its first PUT, before any adjustment: what a repeat of that PUT says.

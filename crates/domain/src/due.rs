@@ -30,7 +30,7 @@ impl Lane {
     pub const PAYMENT: &'static str = "payment";
     /// Callbacks that wait to be processed (OT-08).
     pub const CALLBACK: &'static str = "callback";
-    /// Cancels that wait for the provider's word (OT-05).
+    /// Cancels that wait for the provider's word (OT-05), and paid orders of which another attempt is open (OT-07).
     pub const CANCELLATION: &'static str = "cancellation";
     /// Second confirmations after a cancel (OT-07).
     pub const CONFIRMATION: &'static str = "confirmation";

@@ -6,6 +6,8 @@
 use std::error::Error as StdError;
 use std::fmt;
 
+use crate::time::Millis;
+
 /// Did it take effect, and who acts next?
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Class {
@@ -88,6 +90,7 @@ pub struct Error {
     code: Code,
     operator: String,
     state: Option<&'static str>,
+    wait: Option<Millis>,
     source: Option<Box<dyn StdError + Send + Sync>>,
 }
 
@@ -100,7 +103,7 @@ impl Error {
     /// assert_eq!(error.class(), Class::Rejected);
     /// ```
     pub fn new(code: Code, operator: impl Into<String>) -> Self {
-        Self { code, operator: operator.into(), state: None, source: None }
+        Self { code, operator: operator.into(), state: None, wait: None, source: None }
     }
 
     /// The same, keeping the cause for the log.
@@ -115,6 +118,19 @@ impl Error {
     pub fn in_state(mut self, state: &'static str) -> Self {
         self.state = Some(state);
         self
+    }
+
+    /// The same, saying when to come back; callers are told.
+    #[must_use]
+    pub fn to_be_repeated_after(mut self, wait: Millis) -> Self {
+        self.wait = Some(wait);
+        self
+    }
+
+    /// When to come back, where that is known.
+    #[must_use]
+    pub fn wait(&self) -> Option<Millis> {
+        self.wait
     }
 
     /// The state that stood in the way, where a state did.

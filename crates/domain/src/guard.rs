@@ -78,6 +78,10 @@ guards! {
     EndedAttemptsAreConfirmedToo,
     /// A silent provider is asked again for its second confirmation.
     SilentConfirmationIsRepeated,
+    /// Once an attempt has paid, the order's other attempts are closed, or asked about once more.
+    OtherAttemptsAreSettled,
+    /// Until each of them has had its last word.
+    OtherAttemptsAreAskedAgain,
     /// A refund that is known is answered, not opened again (C57).
     KnownRefundIsAnswered,
     /// Only a paid order gives money back on request.

@@ -22,6 +22,7 @@ pub mod error;
 pub mod event;
 pub mod facts;
 pub mod flight;
+pub mod governor;
 pub mod group;
 pub mod guard;
 pub mod id;

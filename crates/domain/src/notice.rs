@@ -9,7 +9,7 @@ use std::sync::Arc;
 use sha2::{Digest, Sha256};
 
 use crate::due::{Lane, Token};
-use crate::id::{NoticeId, UserId};
+use crate::id::{NoticeId, PurchaseId, UserId};
 use crate::machine::notice::Notice as NoticeStatus;
 use crate::time::Timestamp;
 
@@ -18,6 +18,8 @@ use crate::time::Timestamp;
 pub enum NoticeKind {
     /// Due work has used up its tries and waits for a person.
     WorkExhausted,
+    /// The gate contradicts the store about a compensation, so that no safe step is left.
+    CompensationGivenUp,
     /// A group order could not be settled.
     GroupFailed,
     /// A group order was cancelled; nobody was charged.
@@ -28,14 +30,20 @@ pub enum NoticeKind {
 
 impl NoticeKind {
     /// Every kind.
-    pub const ALL: [Self; 4] =
-        [Self::WorkExhausted, Self::GroupFailed, Self::GroupCancelled, Self::GroupChargeDeclined];
+    pub const ALL: [Self; 5] = [
+        Self::WorkExhausted,
+        Self::GroupFailed,
+        Self::GroupCancelled,
+        Self::GroupChargeDeclined,
+        Self::CompensationGivenUp,
+    ];
 
     /// The kind's stable name, in rows and on the wire.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::WorkExhausted => "work.exhausted",
+            Self::CompensationGivenUp => "compensation.given_up",
             Self::GroupFailed => "group.failed",
             Self::GroupCancelled => "group.cancelled",
             Self::GroupChargeDeclined => "group.charge_declined",
@@ -125,6 +133,18 @@ pub fn work_exhausted(lane: &Lane, member: &str, token: Token, now: Timestamp) -
     let occasion = token.0.to_string();
     let about =
         About { kind: NoticeKind::WorkExhausted, subject: &subject, occasion: &occasion, detail: &detail };
+    Notice::new(about, Recipient::Administrators, now)
+}
+
+/// The notice of a compensation that a person must decide on: to the administrators, once per claim that met it.
+#[must_use]
+pub fn compensation_given_up(purchase: PurchaseId, answer: &str, token: Token, now: Timestamp) -> Notice {
+    let subject = purchase.reservation().to_string();
+    let detail =
+        format!("The gate answered {answer} to the compensation of {subject}; nothing was given back.");
+    let occasion = token.0.to_string();
+    let kind = NoticeKind::CompensationGivenUp;
+    let about = About { kind, subject: &subject, occasion: &occasion, detail: &detail };
     Notice::new(about, Recipient::Administrators, now)
 }
 

@@ -211,11 +211,13 @@ pub enum CaseKind {
     SecondTransaction,
     /// Two callbacks came under one event id with different bodies.
     EventReused,
+    /// A statement moves money of which our book knows nothing.
+    StatementUnknown,
 }
 
 impl CaseKind {
     /// Every kind; the position is the code that stores keep.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::AmountMismatch,
         Self::LatePayment,
         Self::RefundFailed,
@@ -223,6 +225,7 @@ impl CaseKind {
         Self::TransactionReused,
         Self::SecondTransaction,
         Self::EventReused,
+        Self::StatementUnknown,
     ];
 
     /// The kind's name.
@@ -236,6 +239,7 @@ impl CaseKind {
             Self::TransactionReused => "TRANSACTION_REUSED",
             Self::SecondTransaction => "SECOND_TRANSACTION",
             Self::EventReused => "EVENT_REUSED",
+            Self::StatementUnknown => "STATEMENT_UNKNOWN",
         }
     }
 }

@@ -8,6 +8,8 @@ use crate::time::{Millis, back_off};
 
 /// A thousandth; [`RetryPolicy::jitter`] counts in them.
 const WHOLE: u32 = 1000;
+/// Longest wait after a try that is not counted, where the row has no longest.
+const LONGEST_UNCOUNTED: Millis = Millis(60_000);
 
 /// A row of waits, and how often work is tried at all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,6 +64,21 @@ impl RetryPolicy {
         let part = i64::from(self.jitter.min(WHOLE)) * drawn;
         let whole_squared = i64::from(WHOLE) * i64::from(WHOLE);
         Millis(whole.0 - whole.0 / whole_squared * part - whole.0 % whole_squared * part / whole_squared)
+    }
+
+    /// The wait after a try that is not counted: a quarter of what the work has waited so far, within the bounds of the row.
+    /// So waits grow without a counter, and whoever runs next goes on with the same.
+    ///
+    /// ```
+    /// use onceward_domain::{retry::RetryPolicy, time::Millis};
+    /// let policy = RetryPolicy { cap: Some(Millis(30_000)), ..RetryPolicy::default() };
+    /// let waits = [0, 10_000, 1_000_000].map(|age| policy.wait_of_age(Millis(age)).0);
+    /// assert_eq!(waits, [1_000, 2_500, 30_000]);
+    /// ```
+    #[must_use]
+    pub fn wait_of_age(&self, age: Millis) -> Millis {
+        let longest = self.cap.unwrap_or(LONGEST_UNCOUNTED).0.max(self.first.0);
+        Millis((age.0 / 4).clamp(self.first.0, longest))
     }
 
     /// What follows after an attempt of this number failed.

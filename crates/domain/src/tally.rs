@@ -36,7 +36,8 @@ pub struct SkuTally {
     pub groups: Vec<Group>,
     /// Units of reservations that only the gate's journal holds ([`crate::journal`]).
     pub journaled: i64,
-    /// Buyers whose live orders hold more than `per_user_limit` units.
+    /// Buyers whose live orders hold more than `per_user_limit` units, and who have ordered since that limit is in force: the
+    /// order was judged by it. A limit that was lowered takes nothing from anybody.
     pub buyers_over_limit: u64,
     /// Sum of `available` over all ledger entries that were written (releases and adjustments).
     pub ledger_available: i64,

@@ -17,6 +17,7 @@ use onceward_domain::ports::store::Store;
 use onceward_domain::retry::RetryPolicy;
 use onceward_domain::time::Millis;
 
+use crate::governor::{Governor, GovernorSettings};
 use crate::journal_admission::JournalAdmission;
 use crate::runtime::Signals;
 use crate::store_admission::StoreAdmission;
@@ -122,6 +123,8 @@ pub struct Settings {
     pub attempts_limit: u32,
     /// How long after an order's due-time the sweep leaves it to the deadline trigger.
     pub sweep_after: Millis,
+    /// When admission closes, deadlines pause and consumers rest (FS-16, FS-17).
+    pub governor: GovernorSettings,
     /// Longest sleep of a worker that nobody wakes: the bounded poll behind every signal.
     pub poll: Millis,
 }
@@ -145,6 +148,7 @@ impl Default for Settings {
             back_off_cap: Millis(30_000),
             attempts_limit: 16,
             sweep_after: Millis(2_000),
+            governor: GovernorSettings::default(),
             poll: Millis(1_000),
         }
     }
@@ -168,6 +172,7 @@ pub(crate) struct Inner {
     pub(crate) keys: KeyRing,
     pub(crate) settings: Settings,
     pub(crate) signals: Signals,
+    pub(crate) governor: Governor,
 }
 
 /// A handle to the engine.
@@ -180,7 +185,8 @@ impl Engine {
     /// Puts the parts together. Nothing runs until [`crate::runtime::start`].
     #[must_use]
     pub fn new(ports: Ports, keys: KeyRing, settings: Settings) -> Self {
-        Self { inner: Arc::new(Inner { ports, keys, settings, signals: Signals::default() }) }
+        let (signals, governor) = (Signals::default(), Governor::default());
+        Self { inner: Arc::new(Inner { ports, keys, settings, signals, governor }) }
     }
 
     /// The store of record.
@@ -246,6 +252,12 @@ impl Engine {
     #[must_use]
     pub fn settings(&self) -> &Settings {
         &self.inner.settings
+    }
+
+    /// What is known of the work that piles up behind the gate.
+    #[must_use]
+    pub fn governor(&self) -> &Governor {
+        &self.inner.governor
     }
 
     /// How parts of one process wake each other.

@@ -1,6 +1,10 @@
-//! The front of the gate: many buyers, one batch. Read next: `front`.
+//! The front of the gate: many buyers, one batch; and nobody new while the governor has closed admission (FS-16).
+//!
+//! Read next: `front`, then [`crate::governor`].
 
-use onceward_domain::error::Error;
+use onceward_domain::decide::reserve::recognise;
+use onceward_domain::error::{Code, Error};
+use onceward_domain::governor::{Passage, Trouble};
 use onceward_domain::id::{RequestId, SkuKey, UserId};
 use onceward_domain::ports::admission::{Reserve, ReserveAnswer};
 
@@ -58,20 +62,74 @@ impl Gate {
 }
 
 async fn decide(engine: Engine, commands: Vec<Reserve>) -> Vec<Result<ReserveAnswer, Error>> {
-    let count = commands.len();
+    if let Passage::Closed(trouble) = engine.governor().passage() {
+        return only_known(&engine, &commands, trouble).await;
+    }
+    let wishes: Vec<(SkuKey, u32)> = commands.iter().map(|one| (one.key.clone(), one.quantity)).collect();
     match engine.admission().reserve(commands).await {
         Ok(answers) => {
-            let queued = answers.iter().filter(|one| matches!(one, ReserveAnswer::Queued { .. })).count();
+            let queued = tell_governor(&engine, &wishes, &answers);
             if queued > 0 {
-                observe::reservations_created(queued as u64);
-                engine.signals().rush.let_in(queued as u64);
+                observe::reservations_created(queued);
+                engine.signals().rush.let_in(queued);
                 engine.signals().send.notify_one();
             }
             answers.into_iter().map(Ok).collect()
         }
         Err(error) => {
             tracing::warn!(target: "onceward", event = "reservation.failed", error = ?error);
-            (0..count).map(|_| Err(Error::new(error.code(), error.operator_text()))).collect()
+            wishes.iter().map(|_| Err(Error::new(error.code(), error.operator_text()))).collect()
         }
     }
+}
+
+/// Answers how many were let in.
+fn tell_governor(engine: &Engine, wishes: &[(SkuKey, u32)], answers: &[ReserveAnswer]) -> u64 {
+    let is_queued = |answer: &ReserveAnswer| matches!(answer, ReserveAnswer::Queued { .. });
+    let mut admitted: Vec<(&SkuKey, u64)> = Vec::new();
+    let mut queued = 0;
+    for ((key, units), _) in wishes.iter().zip(answers).filter(|(_, answer)| is_queued(answer)) {
+        queued += 1;
+        match admitted.last_mut() {
+            Some((last, so_far)) if *last == key => *so_far += u64::from(*units),
+            _ => admitted.push((key, u64::from(*units))),
+        }
+    }
+    for (key, units) in admitted {
+        engine.governor().admitted(key, units);
+    }
+    queued
+}
+
+/// While admission is closed a known request is still answered (FS-02); nobody new is let in.
+async fn only_known(
+    engine: &Engine,
+    commands: &[Reserve],
+    trouble: Trouble,
+) -> Vec<Result<ReserveAnswer, Error>> {
+    let mut answers = Vec::with_capacity(commands.len());
+    let mut refused = 0;
+    for command in commands {
+        answers.push(match find_known(engine, command).await {
+            Ok(Some(known)) => Ok(known),
+            Ok(None) => {
+                refused += 1;
+                let text = format!("reserving while admission is closed: {}", trouble.name());
+                Err(Error::new(Code::Backlog, text).to_be_repeated_after(engine.governor().retry_after()))
+            }
+            Err(error) => Err(error),
+        });
+    }
+    observe::reservations_refused(refused);
+    answers
+}
+
+async fn find_known(engine: &Engine, command: &Reserve) -> Result<Option<ReserveAnswer>, Error> {
+    for id in std::iter::once(&command.purchase).chain(&command.older) {
+        let found = engine.admission().find(*id).await?;
+        if let Some(known) = found.and_then(|view| recognise(&view.purchase, command)) {
+            return Ok(Some(known));
+        }
+    }
+    Ok(None)
 }

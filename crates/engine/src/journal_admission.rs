@@ -21,7 +21,7 @@ use onceward_domain::journal;
 use onceward_domain::ports::Answer;
 use onceward_domain::ports::admission::{
     Admission, AdmissionView, Birth, Compensate, CompensateCode, OverdueClaim, Projected, Reserve,
-    ReserveAnswer, SendClaim, SendSettlement,
+    ReserveAnswer, SendClaim, SendSettlement, Unsent,
 };
 use onceward_domain::ports::clock::Ids;
 use onceward_domain::ports::store::Store;
@@ -257,6 +257,10 @@ impl Admission for JournalAdmission {
 
     fn next_send(&self) -> Answer<'_, Option<Timestamp>> {
         self.rows.next_send()
+    }
+
+    fn unsent(&self, limit: u64) -> Answer<'_, Unsent> {
+        self.rows.unsent(limit)
     }
 
     fn claim_overdue(&self, limit: u32, lease: Millis) -> Answer<'_, Vec<OverdueClaim>> {

@@ -16,6 +16,7 @@ pub mod engine;
 pub mod execute;
 mod front;
 pub mod gate;
+pub mod governor;
 pub mod journal_admission;
 pub mod ledger;
 pub mod observe;

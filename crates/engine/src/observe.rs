@@ -8,10 +8,12 @@ use onceward_domain::decide::pay::Heard;
 use onceward_domain::decide::settle::Ended;
 use onceward_domain::due::{Lane, LaneStatus};
 use onceward_domain::error::Error;
+use onceward_domain::governor::Passage;
 use onceward_domain::id::{GroupId, PurchaseId};
 use onceward_domain::notice::Notice;
 use onceward_domain::time::Timestamp;
 
+use crate::governor::View;
 use crate::operations::queue::known_lanes;
 
 /// Histogram: how often an entry was claimed for sending.
@@ -20,8 +22,10 @@ pub const SEND_ATTEMPTS: &str = "onceward_reservation_send_attempts_histogram";
 pub const OUTBOX_ATTEMPTS: &str = "onceward_outbox_attempt_count";
 
 /// Counters that are there from the start, so that an alert on one has a zero to compare with.
-const COUNTERS: [(&str, &str); 20] = [
+const COUNTERS: [(&str, &str); 22] = [
     ("onceward_reservation_created_total", "Buyers who were let in."),
+    ("onceward_reservation_backlog_refused_total", "Buyers who were refused while admission was closed."),
+    ("onceward_admission_closed_total", "Times that admission was closed because of what waits behind it."),
     ("onceward_reservation_sent_total", "Order messages the bus acknowledged."),
     ("onceward_reservation_resend_total", "Order messages sent again by the scanner."),
     ("onceward_reservation_send_unknown_total", "Sends that had no answer."),
@@ -58,6 +62,37 @@ pub fn register() {
 pub fn reservations_created(count: u64) {
     counter!("onceward_reservation_created_total").increment(count);
     tracing::debug!(target: "onceward", event = "reservation.created", count);
+}
+
+/// Buyers were refused, because admission is closed.
+pub fn reservations_refused(count: u64) {
+    counter!("onceward_reservation_backlog_refused_total").increment(count);
+}
+
+/// The governor looked: what it said before, and what it says now.
+pub fn governed(before: View, after: View) {
+    gauge!("onceward_admission_open").set(f64::from(u8::from(after.passage == Passage::Open)));
+    if let Some(sight) = after.sight {
+        gauge!("onceward_backlog_undecided").set(sight.undecided as f64);
+        gauge!("onceward_backlog_pace_per_second").set(sight.pace.unwrap_or(0) as f64 / 1_000.0);
+        gauge!("onceward_backlog_drain_seconds")
+            .set(sight.drain().map_or(0.0, |drain| drain.0 as f64 / 1_000.0));
+    }
+    match (before.passage, after.passage) {
+        (Passage::Open, Passage::Closed(trouble)) => {
+            counter!("onceward_admission_closed_total").increment(1);
+            tracing::warn!(target: "onceward", event = "admission.closed", reason = trouble.name(), sight = ?after.sight);
+        }
+        (Passage::Closed(_), Passage::Open) => {
+            tracing::info!(target: "onceward", event = "admission.opened", sight = ?after.sight);
+        }
+        (Passage::Open, Passage::Open) | (Passage::Closed(_), Passage::Closed(_)) => {}
+    }
+}
+
+/// Whether deadlines are paused, because consumers are far behind.
+pub fn deadlines_paused(paused: bool) {
+    gauge!("onceward_reservation_deadlines_paused").set(f64::from(u8::from(paused)));
 }
 
 /// Messages were sent; `resent` of them not for the first time.
@@ -177,6 +212,9 @@ pub fn compensation(purchase: PurchaseId, result: &'static str) {
         "RESERVATION_MISSING" => {
             counter!("onceward_compensation_redis_missing_total").increment(1);
             tracing::error!(target: "onceward", event = "compensation.redis_missing", %compensation_id);
+        }
+        "NO_ANSWER" => {
+            tracing::warn!(target: "onceward", event = "compensation.no_answer", %compensation_id);
         }
         _ => {
             counter!("onceward_compensation_state_conflict_total").increment(1);

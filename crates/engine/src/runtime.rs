@@ -67,7 +67,7 @@ impl Signals {
 /// A part of the engine that can run alone (EM-03).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Role {
-    /// Answers requests.
+    /// Answers requests, and knows when to let nobody in.
     Api,
     /// Turns messages into orders and projects events.
     Consumer,
@@ -97,7 +97,7 @@ impl Role {
 
     fn workers(self) -> &'static [Worker] {
         match self {
-            Self::Api => &[],
+            Self::Api => &[Worker::Governor],
             Self::Consumer => &[Worker::Consumer, Worker::Projector],
             Self::Relay => &[Worker::Sender, Worker::Relay],
             Self::Scheduler => &[

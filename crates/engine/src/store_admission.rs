@@ -18,7 +18,7 @@ use onceward_domain::machine::transport::Transport;
 use onceward_domain::ports::Answer;
 use onceward_domain::ports::admission::{
     Admission, AdmissionView, Compensate, CompensateCode, OverdueClaim, Projected, Reserve, ReserveAnswer,
-    SendClaim, SendSettlement,
+    SendClaim, SendSettlement, Unsent,
 };
 use onceward_domain::ports::clock::Ids;
 use onceward_domain::ports::store::Store;
@@ -26,6 +26,9 @@ use onceward_domain::purchase::{Purchase, Route};
 use onceward_domain::time::{Millis, Timestamp};
 
 use crate::execute::{Ending, settle, transact};
+
+/// Entries that are read at once to count what they hold.
+const ENTRIES_OF_ONE_READ: u32 = 256;
 
 /// The gate.
 pub struct StoreAdmission {
@@ -76,6 +79,24 @@ impl StoreAdmission {
                 held: one.held,
             })
             .collect())
+    }
+
+    /// Reads the lane's entries, oldest first, until enough of them are counted.
+    async fn count_unsent(&self, limit: u64) -> Result<Unsent, Error> {
+        let (mut unsent, mut after) = (Unsent::default(), None);
+        loop {
+            let page = self.store.list_due(Lane::new(Lane::SEND_DUE), ENTRIES_OF_ONE_READ, after).await?;
+            let Some(last) = page.last() else { return Ok(unsent) };
+            if unsent.oldest.is_none() {
+                let now = self.store.now().await?;
+                unsent.oldest = page.iter().map(|one| now.since(one.created_at)).max();
+            }
+            unsent.reservations += page.iter().map(|one| unpack_ids(&one.body).len() as u64).sum::<u64>();
+            if unsent.reservations > limit {
+                return Ok(unsent);
+            }
+            after = Some(last.member.clone());
+        }
     }
 
     async fn claim_overdue_some(&self, limit: u32, lease: Millis) -> Result<Vec<OverdueClaim>, Error> {
@@ -235,6 +256,10 @@ impl Admission for StoreAdmission {
 
     fn next_send(&self) -> Answer<'_, Option<Timestamp>> {
         self.store.next_due(Lane::new(Lane::SEND_DUE))
+    }
+
+    fn unsent(&self, limit: u64) -> Answer<'_, Unsent> {
+        Box::pin(self.count_unsent(limit))
     }
 
     fn claim_overdue(&self, limit: u32, lease: Millis) -> Answer<'_, Vec<OverdueClaim>> {

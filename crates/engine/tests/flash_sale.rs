@@ -525,3 +525,18 @@ fn c_111_what_no_order_can_price_is_not_put_on_sale() {
     assert_eq!(put(1_000_000_000_000_000, 2).unwrap_err().code(), Code::Invalid);
     assert!(put(1_000_000_000_000_000, 1).is_ok());
 }
+
+#[test]
+fn fs_19_fs_20_a_lower_limit_takes_nothing_from_anybody_and_holds_for_what_follows() {
+    let house = House::with(10, 3, usual_activity());
+    assert!(is_queued(&house.reserve("u1", "r1", 2)));
+    house.rest();
+    house.clock.advance(Millis(1_000));
+    house.put_sku("cup", 10, 1);
+    house.assert_invariants();
+    assert!(matches!(house.reserve("u1", "r2", 1), ReserveAnswer::LimitReached { .. }));
+    assert!(is_queued(&house.reserve("u2", "r1", 1)));
+    house.rest();
+    house.assert_invariants();
+    assert_eq!(house.figures().0, [7, 3, 0]);
+}

@@ -431,3 +431,81 @@ fn ot_08_a_second_transaction_of_one_payment_is_a_case() {
     assert_eq!(shop.cases(), [CaseKind::SecondTransaction]);
     assert_eq!(shop.state(id).paid, PRICE);
 }
+
+/// An order of which the bank declined the first attempt, corrected itself, and took its money, while a second one is open.
+fn paid_with_another_open(shop: &Shop) -> (PurchaseId, PaymentId) {
+    let id = shop.order("u1");
+    let first = shop.start(id);
+    let word = shop.bank.decline(first).expect("it declines");
+    shop.tell(id, &word);
+    let answer = shop.try_start(id, "pay-2").expect("it starts");
+    let second = PaymentId(String::from_utf8(answer.body).expect("text").parse().expect("a UUID"));
+    let word = shop.bank.pay(first, true).expect("it has taken the money after all");
+    assert_eq!(shop.tell(id, &word), Heard::Applied);
+    assert_eq!(shop.state(id).status, OrderStatus::Paid);
+    assert!(shop.payment(id, second).is_open());
+    (id, second)
+}
+
+#[test]
+fn ot_07_c_47_an_attempt_left_open_on_a_paid_order_is_closed_and_money_that_came_twice_goes_back_once() {
+    let shop = Shop::new();
+    let (id, second) = paid_with_another_open(&shop);
+    shop.house.rest();
+    assert_eq!(shop.bank.account(second).expect("known").standing, Standing::Closed);
+    assert_eq!(shop.payment(id, second).status, PaymentStatus::Closed);
+    assert_eq!(shop.refunds(id), []);
+    shop.assert_agrees(PRICE);
+    // The bank moves the money of the closed attempt all the same, and tells nobody.
+    shop.bank.pay(second, true).expect("money moves");
+    shop.house.pass(120_000);
+    assert_eq!(shop.refunds(id), [(PRICE, RefundStatus::Succeeded)]);
+    assert_eq!(shop.state(id).status, OrderStatus::Paid);
+    shop.house.pass(3_600_000);
+    assert_eq!(shop.refunds(id).len(), 1);
+    shop.assert_agrees(PRICE);
+}
+
+#[test]
+fn ot_07_dr_01_money_of_the_other_attempt_that_nobody_told_of_is_found_and_given_back_once() {
+    let shop = Shop::new();
+    let (id, second) = paid_with_another_open(&shop);
+    shop.bank.pay(second, false).expect("the buyer pays twice; the callback is lost");
+    shop.house.rest();
+    assert_eq!(shop.payment(id, second).status, PaymentStatus::Succeeded);
+    assert_eq!(shop.refunds(id), [(PRICE, RefundStatus::Succeeded)]);
+    shop.house.pass(3_600_000);
+    assert_eq!((shop.refunds(id).len(), shop.state(id).status), (1, OrderStatus::Paid));
+    shop.assert_agrees(PRICE);
+}
+
+#[test]
+fn ot_07_dr_02_a_silent_provider_is_asked_until_the_other_attempt_is_closed() {
+    let shop = Shop::new();
+    let (id, second) = paid_with_another_open(&shop);
+    shop.bank.when_asked(Mood::Away, Mood::Silent);
+    shop.house.pass(3_600_000);
+    assert!(shop.payment(id, second).is_open(), "silence closes nothing");
+    assert_eq!(shop.state(id).status, OrderStatus::Paid);
+    shop.bank.when_asked(Mood::Ok, Mood::Ok);
+    shop.house.pass(120_000);
+    assert_eq!(shop.payment(id, second).status, PaymentStatus::Closed);
+    shop.assert_agrees(PRICE);
+}
+
+#[test]
+fn ot_07_money_for_a_declined_attempt_of_an_order_that_another_paid_is_asked_about_once_more() {
+    let shop = Shop::new();
+    let id = shop.order("u1");
+    let first = shop.start(id);
+    let word = shop.bank.decline(first).expect("it declines");
+    shop.tell(id, &word);
+    let answer = shop.try_start(id, "pay-2").expect("it starts");
+    let second = PaymentId(String::from_utf8(answer.body).expect("text").parse().expect("a UUID"));
+    let word = shop.bank.pay(second, false).expect("it pays");
+    assert_eq!(shop.tell(id, &word), Heard::Applied);
+    shop.bank.pay(first, true).expect("the bank corrects itself, and tells nobody");
+    shop.house.pass(120_000);
+    assert_eq!(shop.refunds(id), [(PRICE, RefundStatus::Succeeded)]);
+    shop.assert_agrees(PRICE);
+}

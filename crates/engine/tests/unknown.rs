@@ -12,6 +12,7 @@ use onceward::workers::{Next, Worker};
 use onceward_domain::changes::ChangeSet;
 use onceward_domain::due::{ClaimRequest, Claimed, Lane};
 use onceward_domain::error::{Class, Code, Error};
+use onceward_domain::event::OrderCreateRequested;
 use onceward_domain::facts::{Facts, Need};
 use onceward_domain::id::{PurchaseId, RequestId, UserId};
 use onceward_domain::machine::order::Order as OrderStatus;
@@ -19,8 +20,8 @@ use onceward_domain::machine::reservation::Reservation;
 use onceward_domain::ports::Answer;
 use onceward_domain::ports::admission::{Reserve, ReserveAnswer};
 use onceward_domain::ports::bus::Topic;
-use onceward_domain::ports::store::{Store, Work};
-use onceward_domain::time::Millis;
+use onceward_domain::ports::store::{PageRequest, Store, Work};
+use onceward_domain::time::{Millis, Timestamp};
 use onceward_testkit::block_on::block_on;
 
 /// What happens to the next transactions of one name.
@@ -30,6 +31,8 @@ enum Fault {
     AfterCommit,
     /// It does not commit; the answer is lost.
     BeforeCommit,
+    /// It is known not to have happened.
+    Away,
     /// The decision meets a defect whenever it names this buyer's purchase.
     Poison(PurchaseId),
 }
@@ -74,6 +77,7 @@ impl Store for Lossy {
         }
         match self.fault {
             Fault::BeforeCommit => Box::pin(async { Err(lost()) }),
+            Fault::Away => Box::pin(async { Err(Error::new(Code::Unavailable, "nobody is there")) }),
             Fault::AfterCommit => Box::pin(async {
                 self.inner.transact(work).await?;
                 Err(lost())
@@ -353,4 +357,72 @@ fn a_10_an_order_that_cannot_be_ended_does_not_hide_those_behind_it() {
     assert_eq!(told.lane("order_expiry"), 0, "it is left to the sweep");
     assert_eq!(told.step(Worker::Sweep).unwrap(), Next::Again);
     assert_eq!(cancelled(&told), 3);
+}
+
+/// A house with a rejection to compensate, and the same house with a gate that does this whenever it is asked to.
+fn with_rejection(fault: Fault) -> (House, House, PurchaseId) {
+    let house = House::new(1);
+    house.reserve("u1", "r1", 1);
+    house.clock.advance(usual_activity().reservation_deadline);
+    house.step(Worker::Deadline).expect("it steps");
+    let (id, cut) = (house.id("u1", "r1"), with_fault(&house, "admission.compensate", fault, u32::MAX));
+    (house, cut, id)
+}
+
+fn notices(house: &House) -> Vec<&'static str> {
+    let page = PageRequest { limit: 200, before: None };
+    let found = block_on(house.store.list_notices(page)).expect("it lists");
+    found.into_iter().map(|(_, notice)| notice.kind.name()).collect()
+}
+
+#[test]
+fn fs_12_lq_05_a_compensation_that_nobody_answers_is_exhausted_with_its_notice_and_goes_on_when_replayed() {
+    let (house, cut, id) = with_rejection(Fault::BeforeCommit);
+    cut.pass(1_200_000);
+    assert_eq!((house.lane(Lane::COMPENSATION), house.lane("dead/compensation")), (0, 1));
+    assert_eq!(notices(&house), ["work.exhausted"], "told once, in the step that gave it up");
+    assert_eq!(house.purchase(id).unwrap().reservation, Some(Reservation::Compensating));
+    house.assert_invariants();
+    let letters = block_on(queue::dead_letters(&house.engine, 10, None)).unwrap();
+    block_on(queue::replay_dead_letter(&house.engine, &letters[0].member, "ann")).unwrap();
+    house.rest();
+    assert_eq!(house.purchase(id).unwrap().reservation, Some(Reservation::Compensated));
+    assert_eq!(house.figures(), ([1, 0, 0], [1, 0, 0]));
+    house.assert_invariants();
+}
+
+#[test]
+fn fs_12_a_gate_that_is_known_to_be_away_uses_up_no_tries() {
+    let (house, cut, id) = with_rejection(Fault::Away);
+    cut.pass(6 * 3_600_000);
+    assert_eq!((house.lane(Lane::COMPENSATION), house.lane("dead/compensation")), (1, 0));
+    assert_eq!((notices(&house).len(), house.figures().1), (0, [0, 1, 0]));
+    house.pass(60_000);
+    assert_eq!(house.purchase(id).unwrap().reservation, Some(Reservation::Compensated));
+    assert_eq!(house.figures(), ([1, 0, 0], [1, 0, 0]));
+}
+
+#[test]
+fn fs_12_lq_05_a_compensation_that_the_gate_contradicts_waits_for_a_person_who_is_told() {
+    let house = House::new(1);
+    house.reserve("u1", "r1", 1);
+    house.rest();
+    // A message of ours that the gate never let in: the last unit is gone, and the gate has nothing to give back.
+    let stranger = OrderCreateRequested {
+        purchase: house.id("u2", "r2"),
+        key: key("cup"),
+        user: UserId::trusted("u2"),
+        request: RequestId::trusted("r2"),
+        quantity: 1,
+        reserved_at: Timestamp(10_000),
+        business_deadline: Timestamp(20_000_000),
+    };
+    let message = wire::encode_message(&stranger);
+    block_on(house.engine.bus().publish(Topic::OrderCreate, vec![message])).unwrap();
+    house.rest();
+    assert_eq!(house.purchase(stranger.purchase).unwrap().reservation, Some(Reservation::ManualReview));
+    assert_eq!((house.lane(Lane::COMPENSATION), house.lane("dead/compensation")), (0, 0));
+    assert_eq!(notices(&house), ["compensation.given_up"]);
+    house.pass(10_000_000);
+    assert_eq!(notices(&house).len(), 1, "once");
 }

@@ -237,6 +237,10 @@ impl Problem {
 impl From<Error> for Problem {
     fn from(error: Error) -> Self {
         let mut problem = Self::refusal(&error);
+        if let Some(wait) = error.wait() {
+            problem = problem
+                .retry_after(u32::try_from(wait.0.max(1).unsigned_abs().div_ceil(1_000)).unwrap_or(u32::MAX));
+        }
         let concerns_operator = match error.class() {
             Class::Rejected | Class::Conflict => false,
             Class::Retryable | Class::UnknownOutcome | Class::Manual => true,

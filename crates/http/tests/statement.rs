@@ -150,8 +150,32 @@ async fn c_117_a_gap_is_flagged_by_its_component_and_not_mended() {
         assert_eq!(reading["findings"][0]["verdict"], "mismatched");
     }
     assert_eq!(shop.get(&order).await.bytes, before, "nothing was mended");
-    assert_eq!(shop.cases().await, ["AMOUNT_MISMATCH"]);
+    let mut cases = shop.cases().await;
+    cases.sort();
+    assert_eq!(cases, ["AMOUNT_MISMATCH", "STATEMENT_UNKNOWN", "STATEMENT_UNKNOWN"]);
     shop.assert_invariants().await;
+}
+
+#[tokio::test]
+async fn rc_03_money_of_which_our_book_knows_nothing_is_a_case_with_its_amount_and_the_providers_name_for_it()
+{
+    let shop = Shop::selling().await;
+    let lines: String =
+        (0..3).map(|number| format!("{AT},payment,{NOBODY},,tx-{number},{}99,CNY\n", number + 1)).collect();
+    for _ in 0..2 {
+        assert_eq!(counts(&read(&shop, &format!("{HEAD}{lines}")).await), [0, 0, 3, 0, 0]);
+    }
+    let anomalies = shop.get("/v1/ops/anomalies").await.body;
+    let anomalies = anomalies["data"].as_array().unwrap();
+    assert_eq!(anomalies.len(), 3, "each once, however often it is read");
+    for (number, one) in anomalies.iter().rev().enumerate() {
+        let text = one.to_string();
+        assert!(
+            text.contains("STATEMENT_UNKNOWN") && text.contains(&format!("sandbox:tx-{number}")),
+            "{text}"
+        );
+        assert!(text.contains(&format!("{}99", number + 1)) && text.contains(NOBODY), "{text}");
+    }
 }
 
 #[tokio::test]

@@ -123,10 +123,18 @@ impl RocketBus {
         &self,
         work: impl Future<Output = Result<T, Error>> + Send + 'static,
     ) -> Result<T, Error> {
-        match self.runtime.spawn(work).await {
-            Ok(answer) => answer,
-            Err(cause) => Err(Error::new(Code::OutcomeUnknown, "asking the broker").because(cause)),
-        }
+        on_runtime(&self.runtime, work).await
+    }
+}
+
+/// Runs work on a runtime of its own, so that who asks needs none and cannot cut it off.
+pub(crate) async fn on_runtime<T: Send + 'static>(
+    runtime: &Handle,
+    work: impl Future<Output = Result<T, Error>> + Send + 'static,
+) -> Result<T, Error> {
+    match runtime.spawn(work).await {
+        Ok(answer) => answer,
+        Err(cause) => Err(Error::new(Code::OutcomeUnknown, "asking the broker").because(cause)),
     }
 }
 
@@ -194,7 +202,7 @@ impl Inner {
         let source = self.source(topic);
         let reader = self.reader(topic);
         let name_attempt = || self.ids.member().to_string();
-        let arrivals = reader.polls.lock().await.consume(&source, lease, &name_attempt).await?;
+        let arrivals = reader.polls.lock().await.consume(&source, lease, CONSUME_WAIT, &name_attempt).await?;
         let (deliveries, emptied) = self.hand_out(&mut reader.air(), arrivals);
         // All of it was settled before, and only the broker does not know.
         settle::end(&source, emptied).await?;

@@ -87,11 +87,12 @@ struct PollEnd {
 }
 
 impl Polls {
-    /// Waits a moment for messages; starts polls where none is under way.
+    /// Waits this long for messages at most; starts polls where none is under way.
     pub(crate) async fn consume(
         &mut self,
         source: &Source,
         lease: Millis,
+        wait: Duration,
         name_attempt: &(dyn Fn() -> String + Sync),
     ) -> Result<Vec<Arrival>, Error> {
         let lease = Millis(lease.0.clamp(SHORTEST_LEASE.0, LONGEST_LEASE.0));
@@ -107,7 +108,7 @@ impl Polls {
             self.running.spawn(poll(source.clone(), broker.clone(), attempt, lease));
         }
         self.polled.extend(self.brokers.iter().cloned());
-        let Ok(first) = timeout(CONSUME_WAIT, self.running.join_next()).await else { return Ok(Vec::new()) };
+        let Ok(first) = timeout(wait, self.running.join_next()).await else { return Ok(Vec::new()) };
         let mut ended = Vec::from_iter(first);
         while let Some(next) = self.running.try_join_next() {
             ended.push(next);

@@ -6,7 +6,7 @@ use std::ops::RangeInclusive;
 
 use onceward_domain::error::{Code, Error};
 
-use crate::proto::Status;
+use crate::proto::{SendMessageResponse, Status};
 
 /// Whether what was asked for was done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,6 +42,18 @@ const TABLE: &[(RangeInclusive<i32>, Verdict)] = &[
 /// Judges a code of the protocol.
 pub(crate) fn judge(code: i32) -> Verdict {
     TABLE.iter().find(|(codes, _)| codes.contains(&code)).map_or(Verdict::Perhaps, |(_, verdict)| *verdict)
+}
+
+/// Judges the answer to a message that was sent.
+pub(crate) fn judge_answer(answer: &Result<SendMessageResponse, tonic::Status>) -> Verdict {
+    match answer {
+        Ok(answer) => match (answer.entries.as_slice(), &answer.status) {
+            ([entry], _) if entry.status.is_some() => judge(entry.status.as_ref().map_or(0, |one| one.code)),
+            (_, Some(status)) => judge(status.code),
+            (_, None) => Verdict::Perhaps,
+        },
+        Err(status) => judge_call(status),
+    }
 }
 
 /// Judges the failure of a call itself. Few of them say that the broker has not acted.

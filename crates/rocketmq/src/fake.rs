@@ -169,7 +169,8 @@ impl State {
     fn put(&mut self, topic: &str, message: proto::Message, now: Timestamp) -> bool {
         let Some(all) = self.topics.get_mut(topic) else { return false };
         let (handle, given_to) = (String::new(), None);
-        all.push(Stored { message, stored_at: now, attempts: 0, handle, visible_at: now, given_to });
+        let visible_at = delivery_of(&message).map_or(now, |at| at.max(now));
+        all.push(Stored { message, stored_at: now, attempts: 0, handle, visible_at, given_to });
         true
     }
 
@@ -215,6 +216,13 @@ impl State {
         let place = all.iter().position(|stored| stored.handle == handle && stored.visible_at > now)?;
         Some((place, all))
     }
+}
+
+/// When a delayed message comes: a broker's wheel has notches of a second, and gives what lies between them early.
+fn delivery_of(message: &proto::Message) -> Option<Timestamp> {
+    const NOTCH: i64 = 1_000;
+    let at = message.system_properties.as_ref()?.delivery_timestamp.as_ref()?;
+    Some(Timestamp((at.seconds * 1_000 + i64::from(at.nanos / 1_000_000)) / NOTCH * NOTCH))
 }
 
 /// What a poll asks for.

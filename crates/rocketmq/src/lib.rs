@@ -11,7 +11,7 @@
 //!
 //! **What the broker must have.** The topics of [`Names`] with their types, `onceward-order-create` NORMAL and
 //! `onceward-events` FIFO; the groups, of which `projector` with `consumeMessageOrderly`; the topics
-//! `%DLQ%order-consumer` and `%DLQ%projector`. The proxy in its local mode makes none of them by itself. A group that has
+//! `%DLQ%order-consumer` and `%DLQ%projector`; for the deadline trigger, [`deadline`] says what. The proxy in its local mode makes none of them by itself. A group that has
 //! never asked for anything starts at the end of queues whose first messages are gone: let consumers run before the first
 //! sale. Retention must be longer than any outage of the consumers.
 //!
@@ -21,6 +21,7 @@
 
 mod bus;
 mod consume;
+mod deadline;
 mod failure;
 #[cfg(test)]
 mod fake;
@@ -34,4 +35,5 @@ mod session;
 mod settle;
 
 pub use bus::{Found, RocketBus};
+pub use deadline::RocketTrigger;
 pub use options::{Names, Options};

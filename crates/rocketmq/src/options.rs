@@ -2,6 +2,7 @@
 
 use onceward_domain::error::{Code, Error};
 use onceward_domain::ports::bus::Topic;
+use onceward_domain::ports::deadline;
 
 /// The scheme of a broker's URL.
 const SCHEME: &str = "rocketmq://";
@@ -81,6 +82,18 @@ impl Names {
     #[must_use]
     pub fn group(&self, topic: Topic) -> String {
         format!("{}{}", topic.group(), self.suffix)
+    }
+
+    /// The topic in which deadlines wait.
+    #[must_use]
+    pub fn due_topic(&self) -> String {
+        format!("{}{}", deadline::TOPIC, self.suffix)
+    }
+
+    /// The name of the group that reads it.
+    #[must_use]
+    pub fn due_group(&self) -> String {
+        format!("{}{}", deadline::GROUP, self.suffix)
     }
 
     /// The topic to which the broker moves what a group could not handle, and where dead letters go.

@@ -14,7 +14,7 @@ use onceward_domain::carrier;
 use onceward_domain::ports::bus::{Message, Published, Topic};
 use onceward_domain::time::Timestamp;
 
-use crate::failure::{Verdict, judge, judge_call};
+use crate::failure::{Verdict, judge_answer};
 use crate::link::{ClientName, Link, named};
 use crate::proto;
 
@@ -95,14 +95,7 @@ async fn send(out: &Outgoing<'_>, messages: &[Message], places: &[usize]) -> Pub
     };
     let wire = wire(out, &load, group);
     let answer = out.link.send(out.client, wire).await;
-    let verdict = match &answer {
-        Ok(answer) => match (answer.entries.as_slice(), &answer.status) {
-            ([entry], _) if entry.status.is_some() => judge(entry.status.as_ref().map_or(0, |one| one.code)),
-            (_, Some(status)) => judge(status.code),
-            (_, None) => Verdict::Perhaps,
-        },
-        Err(status) => judge_call(status),
-    };
+    let verdict = judge_answer(&answer);
     if verdict != Verdict::Done {
         let topic = out.name;
         let messages = load.len();

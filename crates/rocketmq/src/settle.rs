@@ -131,6 +131,27 @@ pub(crate) async fn end(source: &Source, landed: Vec<Landed>) -> Result<(), Erro
     returned.into_iter().fold(acked, |first, next| first.and(next))
 }
 
+/// Ends one carrier; answers whether its lease still held.
+///
+/// # Errors
+/// Where the broker did not confirm; the carrier comes again after its lease.
+pub(crate) async fn end_one(source: &Source, carrier: &str, handle: String) -> Result<bool, Error> {
+    const DOING: &str = "acknowledging a message";
+    let entry = proto::AckMessageEntry { message_id: carrier.to_owned(), receipt_handle: handle };
+    let request = proto::AckMessageRequest {
+        group: Some(named(source.group.clone())),
+        topic: Some(named(source.topic.clone())),
+        entries: vec![entry],
+    };
+    let answer = source.link.ack(&source.client, request).await;
+    let answer = answer.map_err(|status| failure::unavailable(DOING, &status))?;
+    let status = answer.entries.first().and_then(|entry| entry.status.as_ref()).or(answer.status.as_ref());
+    if status.is_some_and(|status| status.code == LEASE_LOST) {
+        return Ok(false);
+    }
+    failure::expect_done(DOING, status).map(|()| true)
+}
+
 async fn ack(source: &Source, entries: Vec<proto::AckMessageEntry>) -> Result<(), Error> {
     const DOING: &str = "acknowledging messages";
     if entries.is_empty() {

@@ -135,6 +135,7 @@ fn open_sale(store: &SqliteStore) {
         key: key(),
         price: price(),
         per_user_limit: 1,
+        limit_since: Timestamp(0),
         buckets: 1,
         opening: UNITS,
         stock: Stock::full(UNITS),

@@ -21,6 +21,7 @@ mod due;
 mod failure;
 mod group;
 mod job;
+mod keeper;
 mod list;
 mod load;
 mod migrate;

@@ -120,16 +120,17 @@ pub(crate) fn sku_of(row: &Row<'_>, from: usize, key: SkuKey) -> Result<Sku, Err
         key,
         price: rows::money(get(row, from)?, get(row, from + 1)?)?,
         per_user_limit: get(row, from + 2)?,
-        buckets: get(row, from + 3)?,
-        opening: get(row, from + 4)?,
+        limit_since: Timestamp(get(row, from + 3)?),
+        buckets: get(row, from + 4)?,
+        opening: get(row, from + 5)?,
         stock: Stock {
-            initial: get(row, from + 5)?,
-            available: get(row, from + 6)?,
-            occupied: get(row, from + 7)?,
-            sold: get(row, from + 8)?,
+            initial: get(row, from + 6)?,
+            available: get(row, from + 7)?,
+            occupied: get(row, from + 8)?,
+            sold: get(row, from + 9)?,
         },
-        adjustments: get(row, from + 9)?,
-        revision: get(row, from + 10)?,
+        adjustments: get(row, from + 10)?,
+        revision: get(row, from + 11)?,
     })
 }
 

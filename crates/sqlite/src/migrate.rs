@@ -45,6 +45,7 @@ pub(crate) const MIGRATIONS: &[Migration] = migrations![
     "0005_group",
     "0006_expiry",
     "0007_credit",
+    "0008_terms",
 ];
 
 /// Brings a file to the newest version, and says where the copy of the old one is, if there was an old one.

@@ -1,7 +1,8 @@
 //! Opening and closing a store.
 //!
 //! Invariants: the file is migrated before anybody reads it; the writer syncs every commit (`synchronous=FULL`, WAL);
-//! closing carries out what was taken. Deliberately absent: settings that would trade durability for speed.
+//! closing carries out what was taken; the log is bounded while commits come, and moved into the file when they stop
+//! ([`crate::keeper`]). Deliberately absent: settings that would trade durability for speed.
 //! Read next: `store` for the port, `writer` for what happens to a work.
 
 use std::path::{Path, PathBuf};
@@ -14,6 +15,7 @@ use rusqlite::{Connection, OpenFlags};
 
 use crate::clock::StoreClock;
 use crate::failure::{defect, failed};
+use crate::keeper::Keeper;
 use crate::migrate::{MIGRATIONS, migrate, name_states};
 use crate::queries;
 use crate::readers::Readers;
@@ -74,6 +76,7 @@ impl std::fmt::Debug for OpenOptions {
 pub struct SqliteStore {
     pub(crate) writer: Writer,
     pub(crate) readers: Readers,
+    keeper: Keeper,
     pub(crate) clock: StoreClock,
     pub(crate) path: PathBuf,
     backup: Option<PathBuf>,
@@ -114,6 +117,7 @@ impl SqliteStore {
         let reading = (0..readers.max(1)).map(|_| open_reading(&path)).collect::<Result<Vec<_>, _>>()?;
         Ok(Self {
             readers: Readers::start(reading)?,
+            keeper: Keeper::start(open_keeping(&path)?, &path)?,
             writer: Writer::start(conn, clock.clone())?,
             clock,
             path,
@@ -131,6 +135,7 @@ impl SqliteStore {
     pub fn close(&self) {
         // The last connection moves the log into the file and removes it, and only the writer's can.
         self.readers.close();
+        self.keeper.close();
         self.writer.close();
     }
 }
@@ -164,6 +169,16 @@ fn open_writing(path: &Path) -> Result<Connection, Error> {
     set("wal_autocheckpoint", CHECKPOINT_PAGES)?;
     set("journal_size_limit", LOG_LIMIT_BYTES)?;
     conn.set_prepared_statement_cache_capacity(STATEMENTS);
+    Ok(conn)
+}
+
+/// For the keeper of the log, who waits for nobody.
+fn open_keeping(path: &Path) -> Result<Connection, Error> {
+    let doing = format!("opening {} to keep its log", path.display());
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let conn = Connection::open_with_flags(path, flags).map_err(failed(&doing))?;
+    conn.busy_timeout(Duration::ZERO).map_err(failed(&doing))?;
+    conn.pragma_update(None, "synchronous", "FULL").map_err(failed(&doing))?;
     Ok(conn)
 }
 

@@ -21,6 +21,7 @@ use onceward_domain::tally::Tally;
 use onceward_domain::time::Timestamp;
 
 use crate::failure::failed;
+use crate::keeper::log_of;
 use crate::open::SqliteStore;
 use crate::{credit, group, list, load, money, notice, queries, remembered};
 
@@ -123,9 +124,7 @@ impl Store for SqliteStore {
 
 /// The file and its log; a file that cannot be looked at counts nothing.
 fn bytes_on_disk(path: &Path) -> u64 {
-    let mut log = path.as_os_str().to_owned();
-    log.push("-wal");
-    [path.as_os_str(), &log]
+    [path.to_path_buf(), log_of(path)]
         .iter()
         .filter_map(|file| std::fs::metadata(file).ok())
         .map(|data| data.len())

@@ -98,6 +98,7 @@ fn open_sale(store: &SqliteStore) {
         key: key(),
         price: price(),
         per_user_limit: 1,
+        limit_since: Timestamp(0),
         buckets: 1,
         opening: 100,
         stock: Stock::full(100),
@@ -389,4 +390,55 @@ fn people_find_the_familiar_tables() {
     assert_eq!(text("SELECT result FROM consumer_inbox"), "ORDER_CREATED");
     assert_eq!(number("SELECT occupied FROM inventory_ledger WHERE cause = 'order_created'"), 2);
     assert_eq!(number("SELECT count(*) FROM event_outbox WHERE event ->> 'n' IN (1, 2)"), 2);
+}
+
+/// Bytes of the log beside the store.
+fn log_bytes(folder: &Folder) -> u64 {
+    std::fs::metadata(folder.path.join("store.db-wal")).map_or(0, |log| log.len())
+}
+
+/// Commits until the log has passed this many bytes; answers how many commits that took.
+fn write_log(store: &SqliteStore, folder: &Folder, bytes: u64) -> u32 {
+    const COMMITS_LIMIT: u32 = 20_000;
+    for number in 0..COMMITS_LIMIT {
+        if log_bytes(folder) > bytes {
+            return number;
+        }
+        let member = format!("member-{}-{number}", log_bytes(folder));
+        write(store, ChangeSet { due: vec![put("lane", &member)], ..ChangeSet::default() }).unwrap();
+    }
+    panic!("the log does not grow");
+}
+
+/// Looks again and again, for longer than the keeper rests.
+fn comes_true(is_true: impl Fn() -> bool) -> bool {
+    const LOOKS: u32 = 3_000;
+    let (_nobody, never) = sync_channel::<()>(1);
+    (0..LOOKS).any(|_| {
+        let found = is_true();
+        if !found {
+            let _ = never.recv_timeout(std::time::Duration::from_millis(10));
+        }
+        found
+    })
+}
+
+#[test]
+fn the_log_is_moved_into_the_file_when_commits_stop_and_a_reader_only_delays_that() {
+    const MIB: u64 = 1024 * 1024;
+    let folder = Folder::new("log");
+    let store = open(&folder.file());
+    write_log(&store, &folder, 6 * MIB);
+    assert!(comes_true(|| log_bytes(&folder) == 0), "{} bytes are left", log_bytes(&folder));
+
+    let reader = Connection::open(folder.file()).unwrap();
+    reader.execute_batch("BEGIN; SELECT count(*) FROM sqlite_schema;").unwrap();
+    write_log(&store, &folder, 6 * MIB);
+    assert!(comes_true(|| log_bytes(&folder) > 6 * MIB));
+    write(&store, ChangeSet::default()).unwrap();
+    reader.execute_batch("COMMIT").unwrap();
+    assert!(comes_true(|| log_bytes(&folder) == 0), "{} bytes are left", log_bytes(&folder));
+    assert_eq!(block_on(store.lanes()).unwrap().len(), 1, "nothing of it is lost");
+    write(&store, ChangeSet { due: vec![put("lane", "last")], ..ChangeSet::default() }).unwrap();
+    store.close();
 }

@@ -58,6 +58,7 @@ fn put_on_sale(store: &ModelStore) {
         key: key(),
         price: Money::zero(Currency::CNY),
         per_user_limit: 1,
+        limit_since: Timestamp(0),
         buckets: 1,
         opening: 1,
         stock: Stock::full(1),

@@ -57,6 +57,8 @@ fn missed_by(guard: Guard) -> &'static str {
         Guard::SecondConfirmationIsPlanned => "interleavings::ot_03_ot_07_every_interleaving_of_a_payment_and_a_cancel",
         Guard::EndedAttemptsAreConfirmedToo => "payments::ot_07_money_for_a_declined_attempt_is_found_after_a_cancel_that_had_nothing_to_ask",
         Guard::SilentConfirmationIsRepeated => "payment_rules::ot_07_a_silent_second_confirmation_is_asked_again",
+        Guard::OtherAttemptsAreSettled => "payments::ot_07_c_47_an_attempt_left_open_on_a_paid_order_is_closed_and_money_that_came_twice_goes_back_once",
+        Guard::OtherAttemptsAreAskedAgain => "payments::ot_07_dr_02_a_silent_provider_is_asked_until_the_other_attempt_is_closed",
         Guard::KnownRefundIsAnswered => "payment_rules::ot_09_c_57_a_refund_that_is_known_is_answered",
         Guard::OnlyAPaidOrderIsRefunded => "payment_rules::ot_09_only_a_paid_order_gives_money_back_on_request",
         Guard::SomethingIsLeftToRefund => "payment_rules::ot_09_c_52_refunds_that_are_refused",
@@ -118,6 +120,14 @@ const NO_GUARDS: &[(&str, &str)] = &[
     (
         "any(|one| !matches!(one.status, PaymentStatus::Failed | PaymentStatus::Closed))",
         "what the guards of a cancel ask",
+    ),
+    (".filter(|one| one.id != paid_by)", "the attempt that paid has had its last word"),
+    ("if others.any(Payment::is_open)", "an open one is closed first; both ways end in a confirmation"),
+    ("let paid = facts.purchases.get(&asked.purchase).filter(", "what the guard below asks"),
+    ("matches!(status, Some(OrderStatus::Paid", "what the guard below asks"),
+    (
+        "paid.filter(|_| !asked.words.is_empty())",
+        "where nothing was asked, whatever planned the round has planned the confirmation",
     ),
     ("is_certain &= !matches!(word", "what the guard below asks"),
     (

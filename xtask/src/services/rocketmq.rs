@@ -14,6 +14,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use onceward_domain::ports::bus::Topic;
+use onceward_domain::ports::deadline;
 use serde_json::{Map, Value, json};
 
 use super::place::Place;
@@ -188,6 +189,11 @@ fn topics() -> Value {
             table.insert(name, about);
         }
     }
+    let about = json!({
+        "topicName": deadline::TOPIC, "readQueueNums": QUEUES, "writeQueueNums": QUEUES, "perm": 6, "topicSysFlag": 0,
+        "topicFilterType": "SINGLE_TAG", "order": false, "attributes": { "message.type": "DELAY" },
+    });
+    table.insert(deadline::TOPIC.to_owned(), about);
     json!({ "dataVersion": first_version(), "topicConfigTable": table })
 }
 
@@ -200,6 +206,11 @@ fn groups() -> Value {
         });
         table.insert(topic.group().to_owned(), about);
     }
+    let about = json!({
+        "groupName": deadline::GROUP, "consumeEnable": true, "consumeMessageOrderly": false,
+        "retryQueueNums": 1, "retryMaxTimes": RETRIES_LIMIT,
+    });
+    table.insert(deadline::GROUP.to_owned(), about);
     json!({ "dataVersion": first_version(), "subscriptionGroupTable": table, "forbiddenTable": {} })
 }
 

@@ -25,7 +25,7 @@ use crate::failure::Failure;
 use crate::logging::{self, LogFormat};
 use crate::output;
 use crate::settings::{Flags, Settings};
-use crate::wiring::{self, Opened, Sandbox};
+use crate::wiring::{self, Broker, Opened, Sandbox};
 
 /// The arguments of `serve`.
 #[derive(Debug, clap::Args)]
@@ -42,7 +42,7 @@ pub(crate) struct Arguments {
     /// all, or a list of api, consumer, relay, scheduler, reconciler [default: all]
     #[arg(long, value_name = "ROLES")]
     role: Option<String>,
-    /// What tells when orders' time is up: store, or queue [default: store]
+    /// What tells when orders' time is up: store, queue, or with a broker URL broker [default: store]
     #[arg(long, value_name = "TRIGGER")]
     deadline_trigger: Option<String>,
     /// A settings file (TOML); the environment and flags come before it
@@ -92,6 +92,9 @@ async fn serve(settings: &Settings, dev: bool, stop: Stop) -> Result<(), Failure
     let opened = wiring::open(settings, if dev { Sandbox::Enabled } else { Sandbox::Absent })?;
     let access = if dev { Access::open() } else { keys_of(settings)? };
     tell_trigger(settings.trigger()?);
+    if let Some(broker) = &opened.broker {
+        tell_broker(broker).await;
+    }
     let running = runtime::start(&opened.engine, &roles);
     let served = if roles.contains(&Role::Api) {
         let parts = Parts {
@@ -113,6 +116,9 @@ async fn serve(settings: &Settings, dev: bool, stop: Stop) -> Result<(), Failure
         Ok(())
     };
     running.drain().await;
+    if let Some(broker) = &opened.broker {
+        broker.close().await;
+    }
     close(opened).await?;
     served
 }
@@ -122,6 +128,17 @@ fn tell_trigger(kind: TriggerKind) {
     tracing::info!(target: "onceward", event = "deadline.trigger", trigger = kind.name());
     if kind != TriggerKind::Store {
         output::note(&format!("deadline trigger: {}", kind.name()));
+    }
+}
+
+/// Says which broker is used, and what is wrong with it: the server starts all the same, and what cannot be sent waits.
+async fn tell_broker(broker: &Broker) {
+    output::note(&format!("broker: RocketMQ at {}", broker.address));
+    if let Err(error) = broker.check().await {
+        output::note(&format!(
+            "the broker is not ready, and what is to be sent waits: {}",
+            error.operator_text()
+        ));
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! An order without a payment attempt ends at once. Where an attempt may still take money, the order waits in
 //! `CANCEL_PENDING` until every attempt is proved unpaid ([`conclude`], OT-03, OT-05), and is asked about once more
-//! afterwards ([`confirm`], OT-07). Invariants (OT-06): the order's end, the stock's release by its own ledger entry, the
+//! afterwards ([`confirm`], OT-07). The same two rounds ask about what is left of a paid order's other attempts. Invariants (OT-06): the order's end, the stock's release by its own ledger entry, the
 //! reservation's move and the event are one ChangeSet; the entry's uniqueness keeps stock from coming back twice.
 
 use std::sync::Arc;
@@ -15,12 +15,12 @@ use crate::error::{Code, Error};
 use crate::event::Event;
 use crate::facts::Facts;
 use crate::guard::Guard;
-use crate::id::{IdKind, PurchaseId};
+use crate::id::{IdKind, PaymentId, PurchaseId};
 use crate::machine::Machine;
 use crate::machine::order::{Order as OrderStatus, OrderEvent};
 use crate::machine::payment::Payment as PaymentStatus;
 use crate::machine::reservation::ReservationEvent;
-use crate::payment::Word;
+use crate::payment::{Payment, Word};
 use crate::purchase::{Order, Purchase};
 use crate::time::Millis;
 
@@ -118,12 +118,7 @@ fn end(facts: &mut Facts, draft: &mut Draft, id: PurchaseId, why: &Why<'_>) -> R
     let mut purchase = before.clone();
     let mut order = Order { status: pending.to, cancel_reason: Some(why.reason.clone()), ..order };
     if !Guard::CancelWaitsForProof.holds(!may_take_money(facts, id)) {
-        draft.changes.due.push(DueChange::Put {
-            lane: Lane::new(Lane::CANCELLATION),
-            member: Arc::from(id.order().to_string()),
-            due_at: facts.now,
-            body: pack_ids(&[id]),
-        });
+        ask_for_last_words(facts, draft, id);
     } else {
         release(facts, draft, &mut purchase, &mut order, why.actor);
         if facts.payments_of(id).next().is_some() && Guard::EndedAttemptsAreConfirmedToo.stands() {
@@ -187,8 +182,8 @@ pub fn conclude(facts: &mut Facts, asked: &Asked) -> Result<(ChangeSet, Conclude
         Guard::MoneyBeatsThePendingCancel.holds(status == Some(OrderStatus::CancelPending))
     });
     let Some(before) = pending.cloned() else {
-        draft.changes.due.push(DueChange::Complete(asked.held.clone()));
-        return Ok((draft.finish(facts), Concluded::Settled));
+        let concluded = settle_asked(facts, &mut draft, asked);
+        return Ok((draft.finish(facts), concluded));
     };
     if !Guard::SilenceProvesNothing.holds(!may_take_money(facts, asked.purchase)) {
         draft.changes.due.push(ask_again(facts, asked));
@@ -208,6 +203,48 @@ pub fn conclude(facts: &mut Facts, asked: &Asked) -> Result<(ChangeSet, Conclude
     purchase.updated_at = facts.now;
     facts.remember(purchase);
     Ok((draft.finish(facts), Concluded::Cancelled))
+}
+
+/// What follows where no cancel is pending: of a paid order every attempt must have had its last word all the same.
+fn settle_asked(facts: &Facts, draft: &mut Draft, asked: &Asked) -> Concluded {
+    let paid = facts.purchases.get(&asked.purchase).filter(|purchase| {
+        let status = purchase.order.as_ref().map(|order| order.status);
+        matches!(status, Some(OrderStatus::Paid | OrderStatus::Refunding | OrderStatus::Refunded))
+    });
+    let is_open = facts.payments_of(asked.purchase).any(Payment::is_open);
+    if !Guard::OtherAttemptsAreAskedAgain.holds(paid.is_none() || !is_open) {
+        draft.changes.due.push(ask_again(facts, asked));
+        return Concluded::AskAgain;
+    }
+    draft.changes.due.push(DueChange::Complete(asked.held.clone()));
+    if let Some(purchase) = paid.filter(|_| !asked.words.is_empty()) {
+        confirm_later(facts, draft, purchase);
+    }
+    Concluded::Settled
+}
+
+/// Plans what must still be learnt of the other attempts of an order that one of them has just paid: what is open is closed at
+/// its provider, what has ended is asked about once more. Money that shows up has come twice, and goes back (OT-07).
+pub(super) fn settle_others(facts: &Facts, draft: &mut Draft, purchase: &Purchase, paid_by: PaymentId) {
+    let mut others = facts.payments_of(purchase.id).filter(|one| one.id != paid_by).peekable();
+    if others.peek().is_none() || !Guard::OtherAttemptsAreSettled.stands() {
+        return;
+    }
+    if others.any(Payment::is_open) {
+        ask_for_last_words(facts, draft, purchase.id);
+    } else {
+        confirm_later(facts, draft, purchase);
+    }
+}
+
+/// Has the order's open attempts asked about and closed, until each has had its provider's last word.
+fn ask_for_last_words(facts: &Facts, draft: &mut Draft, id: PurchaseId) {
+    draft.changes.due.push(DueChange::Put {
+        lane: Lane::new(Lane::CANCELLATION),
+        member: Arc::from(id.order().to_string()),
+        due_at: facts.now,
+        body: pack_ids(&[id]),
+    });
 }
 
 /// Plans the second confirmation: an attempt that was declined or closed may still bring money (OT-07).

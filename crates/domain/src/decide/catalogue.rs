@@ -14,6 +14,7 @@ use crate::event::{Event, Fact};
 use crate::facts::Facts;
 use crate::id::{AdjustmentId, EventId, SkuKey};
 use crate::money::Money;
+use crate::time::Timestamp;
 
 /// What a PUT did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,6 +41,9 @@ pub struct NewSku {
     /// Admission buckets.
     pub buckets: u16,
 }
+
+/// Nobody can have bought before the first limit was in force.
+const FROM_THE_BEGINNING: Timestamp = Timestamp(0);
 
 /// A person's change of stock.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -86,6 +90,7 @@ pub fn put_sku(facts: &mut Facts, new: &NewSku, with_bucket: bool) -> Result<(Ch
             key: new.key.clone(),
             price: new.price,
             per_user_limit: new.per_user_limit,
+            limit_since: FROM_THE_BEGINNING,
             buckets: new.buckets,
             opening: new.stock,
             stock: Stock::full(new.stock),
@@ -105,7 +110,10 @@ pub fn put_sku(facts: &mut Facts, new: &NewSku, with_bucket: bool) -> Result<(Ch
     if known.price == new.price && known.per_user_limit == new.per_user_limit {
         return Ok((ChangeSet::default(), Put::Unchanged));
     }
-    let changed = Sku { price: new.price, per_user_limit: new.per_user_limit, ..known.clone() };
+    let is_same_limit = known.per_user_limit == new.per_user_limit;
+    let limit_since = if is_same_limit { known.limit_since } else { facts.now };
+    let (price, per_user_limit) = (new.price, new.per_user_limit);
+    let changed = Sku { price, per_user_limit, limit_since, ..known.clone() };
     Ok((ChangeSet { changed_skus: vec![changed], ..ChangeSet::default() }, Put::Changed))
 }
 

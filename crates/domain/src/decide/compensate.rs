@@ -7,8 +7,9 @@
 use std::sync::Arc;
 
 use crate::changes::{ChangeSet, CompensationTask, Step};
+use crate::decide::queue::exhaust;
 use crate::decide::{Draft, ENGINE, freed_place};
-use crate::due::{DueChange, Held};
+use crate::due::{Charge, DueChange, Held};
 use crate::error::Error;
 use crate::facts::Facts;
 use crate::id::PurchaseId;
@@ -16,7 +17,9 @@ use crate::machine::Machine;
 use crate::machine::admission::{Admission, AdmissionEvent};
 use crate::machine::compensation::{Compensation, CompensationEvent};
 use crate::machine::reservation::{Reservation, ReservationEvent};
+use crate::notice::compensation_given_up;
 use crate::ports::admission::{Compensate, CompensateCode};
+use crate::time::Timestamp;
 
 /// Whether a claimed task may be carried out.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -141,13 +144,22 @@ pub struct Conclusion {
     pub code: Option<CompensateCode>,
     /// The claim that the worker holds.
     pub held: Held,
-    /// When to try again, where there was no answer.
-    pub retry_at: crate::time::Timestamp,
-    /// Whether tries are used up.
-    pub is_last_try: bool,
+    /// What follows where there was no answer.
+    pub unanswered: Unanswered,
 }
 
-/// Writes the end of claimed tasks: `COMPENSATED`/`APPLIED`, a retry, or `MANUAL`.
+/// What follows on a compensation to which the gate said nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unanswered {
+    /// It is asked again at this time; a gate that is known to be away costs no try.
+    Again(Timestamp, Charge),
+    /// Tries are used up.
+    Exhausted,
+}
+
+/// Writes the end of claimed tasks: `COMPENSATED`/`APPLIED`, a retry, an exhaustion, or `MANUAL`. What the engine gives up
+/// is told to the administrators in the same set: where the gate contradicts the store a person decides; where it never
+/// answered, the task waits in the exhausted set, and goes on where it stopped when a person replays it.
 ///
 /// Needs `purchases` and `compensations` of every id.
 ///
@@ -173,9 +185,8 @@ fn conclude_one(facts: &mut Facts, draft: &mut Draft, conclusion: &Conclusion) -
         Some(CompensateCode::Applied | CompensateCode::AlreadyApplied) => {
             (CompensationEvent::Apply, Some(ReservationEvent::Compensate))
         }
-        None if !conclusion.is_last_try => (CompensationEvent::Postpone, None),
-        None
-        | Some(
+        None => (CompensationEvent::Postpone, None),
+        Some(
             CompensateCode::Missing
             | CompensateCode::IdMismatch
             | CompensateCode::OrderExists
@@ -184,20 +195,21 @@ fn conclude_one(facts: &mut Facts, draft: &mut Draft, conclusion: &Conclusion) -
         ) => (CompensationEvent::GiveUp, Some(ReservationEvent::Freeze)),
     };
     let held = conclusion.held.clone();
-    draft.changes.due.push(match event {
-        CompensationEvent::Postpone => {
-            let charge = crate::due::Charge::Keep;
-            DueChange::Retry { held, due_at: conclusion.retry_at, body: None, charge }
+    match (conclusion.code, conclusion.unanswered) {
+        (None, Unanswered::Exhausted) => exhaust(facts, &mut draft.changes, &held),
+        (None, Unanswered::Again(due_at, charge)) => {
+            draft.changes.due.push(DueChange::Retry { held, due_at, body: None, charge });
         }
-        CompensationEvent::Apply
-        | CompensationEvent::GiveUp
-        | CompensationEvent::Claim
-        | CompensationEvent::Verify => DueChange::Complete(held),
-    });
+        (Some(_), _) => draft.changes.due.push(DueChange::Complete(held)),
+    }
     let Some(task_row) = task.status.next(event) else {
         return Ok(());
     };
     let answer = conclusion.code.map_or("NO_ANSWER", CompensateCode::name);
+    if event == CompensationEvent::GiveUp {
+        let token = conclusion.held.token;
+        draft.changes.new_notices.push(compensation_given_up(id, answer, token, facts.now));
+    }
     let last_result = Some(Arc::from(answer));
     let moved = CompensationTask { status: task_row.to, last_result, updated_at: facts.now, ..task };
     draft.changes.compensations.push(moved.clone());

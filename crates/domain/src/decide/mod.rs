@@ -20,6 +20,7 @@ pub mod pay;
 pub mod project;
 pub mod queue;
 pub mod refund;
+pub mod relay;
 pub mod reserve;
 pub mod settle;
 pub mod statement;

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use crate::catalogue::LatePayment;
 use crate::changes::{ChangeSet, Step, StockEntry};
+use crate::decide::cancel::settle_others;
 use crate::decide::{Draft, free_place};
 use crate::due::{DueChange, Lane};
 use crate::error::{Code, Error};
@@ -256,6 +257,7 @@ fn take_money(
         order.paid_at = Some(facts.now);
         draft.changes.events.push(Event::order_paid(purchase.id, purchase.user.clone(), facts.now));
         draft.move_order(facts, purchase, order, None)?;
+        settle_others(facts, draft, purchase, success.payment);
         return Ok(Heard::Applied);
     }
     match order.status {
@@ -368,6 +370,7 @@ fn reinstate(
     draft.move_purchase(facts, purchase, Step::Order { order: order.clone(), reservation, places })?;
     after.order = Some(order);
     facts.remember(after);
+    settle_others(facts, draft, purchase, success.payment);
     Ok(Heard::Applied)
 }
 

@@ -97,9 +97,16 @@ fn refuse(facts: &Facts, command: &Reserve) -> Option<ReserveAnswer> {
 
 fn known_request(facts: &Facts, command: &Reserve) -> Option<ReserveAnswer> {
     let mut ids = std::iter::once(&command.purchase).chain(&command.older);
-    let known = ids.find_map(|id| facts.purchases.get(id)).filter(|known| {
-        known.user == command.user && known.request == command.request && known.units_of(&command.key) > 0
-    })?;
+    recognise(ids.find_map(|id| facts.purchases.get(id))?, command)
+}
+
+/// What a request hears whose reservation is known; none where that one is another's (FS-02).
+#[must_use]
+pub fn recognise(known: &Purchase, command: &Reserve) -> Option<ReserveAnswer> {
+    let is_the_same = known.user == command.user && known.request == command.request;
+    if !is_the_same || known.units_of(&command.key) == 0 {
+        return None;
+    }
     if known.units_of(&command.key) != command.quantity {
         return Some(ReserveAnswer::RequestConflict);
     }

@@ -57,7 +57,7 @@ pub enum Verdict {
     Matched,
     /// It was news, and is in our book now.
     NewlyHeard,
-    /// We know no such payment or refund at this provider.
+    /// We know no such payment or refund at this provider: a case.
     Unknown,
     /// Our book says something else: a case.
     Mismatched,
@@ -112,7 +112,7 @@ fn hear_one(
 ) -> Result<Verdict, Error> {
     // Another provider's payment is none of this one's.
     if facts.payments.get(&entry.payment).is_none_or(|payment| &*payment.provider != provider) {
-        return Ok(Verdict::Unknown);
+        return Ok(unknown(facts, draft, provider, entry));
     }
     let (refund, word, agrees): (_, _, &[RefundStatus]) = match &entry.said {
         Said::Taken { transaction } => {
@@ -128,7 +128,9 @@ fn hear_one(
             (*refund, Word::RefundFailed { refund: *refund }, &[RefundStatus::Failed])
         }
     };
-    let Some(known) = facts.refunds.get(&refund).cloned() else { return Ok(Verdict::Unknown) };
+    let Some(known) = facts.refunds.get(&refund).cloned() else {
+        return Ok(unknown(facts, draft, provider, entry));
+    };
     if known.payment != entry.payment || known.amount != entry.amount {
         return Ok(differ(facts, draft, &known, entry));
     }
@@ -146,6 +148,21 @@ fn verdict_of(heard: Heard) -> Verdict {
         Heard::Contradiction => Verdict::Mismatched,
         Heard::UnknownPayment => Verdict::Unknown,
     }
+}
+
+/// Money of which our book knows nothing: told with what the provider calls it, for a person to look for it there.
+fn unknown(facts: &Facts, draft: &mut Draft, provider: &str, entry: &Entry) -> Verdict {
+    let (what, named) = match &entry.said {
+        Said::Taken { transaction } => ("takes", transaction.to_string()),
+        Said::WentBack { refund, .. } => ("gives back", format!("{refund}")),
+        Said::CameBack { refund } => ("gets back again", format!("{refund}/returned")),
+    };
+    let detail = format!(
+        "the statement of {provider} {what} {} as {named}, for payment {}, which our book does not have there",
+        entry.amount, entry.payment
+    );
+    draft.open_case(facts, CaseKind::StatementUnknown, format!("{provider}:{named}"), detail);
+    Verdict::Unknown
 }
 
 /// A gap between the books: told, not mended (C117).

@@ -33,7 +33,7 @@ pub enum CompensationEvent {
     Apply,
     /// Reconciliation confirmed it.
     Verify,
-    /// Admission contradicts the store, or tries are used up.
+    /// Admission contradicts the store.
     GiveUp,
 }
 
@@ -50,7 +50,7 @@ impl Machine for Compensation {
         "postponed": Claimed - Postpone -> Retry, when "admission did not answer", effect (), message "";
         "applied": Claimed - Apply -> Applied, when "admission answered applied or already applied", effect (), message "";
         "verified": Applied - Verify -> Verified, when "reconciliation saw both sides agree", effect (), message "";
-        "given_up": Claimed - GiveUp -> Manual, when "admission contradicts the store, or tries are used up", effect (), message "";
+        "given_up": Claimed - GiveUp -> Manual, when "admission contradicts the store", effect (), message "";
     };
 
     fn name(self) -> &'static str {

@@ -194,6 +194,15 @@ pub struct AdmissionView {
     pub transport: Transport,
 }
 
+/// What waits for its message to be sent.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Unsent {
+    /// Reservations.
+    pub reservations: u64,
+    /// How long the oldest of them has waited, by the gate's clock; none where nothing waits.
+    pub oldest: Option<Millis>,
+}
+
 /// What the gate says of a reservation that has no row yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Birth {
@@ -232,6 +241,10 @@ pub trait Admission: Send + Sync {
 
     /// Earliest time at which `claim_send` would find something.
     fn next_send(&self) -> Answer<'_, Option<Timestamp>>;
+
+    /// What waits to be sent, whether or not it is due, claimed or held back; counting may stop once it has passed `limit`
+    /// (FS-16).
+    fn unsent(&self, limit: u64) -> Answer<'_, Unsent>;
 
     /// Claims reservations whose business deadline has come (FS-15).
     fn claim_overdue(&self, limit: u32, lease: Millis) -> Answer<'_, Vec<OverdueClaim>>;

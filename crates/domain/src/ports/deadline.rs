@@ -106,10 +106,28 @@ pub enum SignalEnd {
     },
 }
 
+/// The topic in which a broker's trigger keeps deadlines, and the group that reads it.
+pub const TOPIC: &str = "onceward-due";
+/// See [`TOPIC`].
+pub const GROUP: &str = "order-expiry";
+
+/// In what a trigger differs from others, declared so that nobody has to guess.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Capabilities {
+    /// Whether `next_in` knows. Where it does not, `take` itself waits a moment for something to come, and `next_in` says
+    /// that asking again at once is right.
+    pub foresight: bool,
+}
+
 /// What tells that an order's time is up.
 pub trait DeadlineTrigger: Send + Sync {
     /// Which of the five ways it is.
     fn kind(&self) -> TriggerKind;
+
+    /// In what it differs from others.
+    fn capabilities(&self) -> Capabilities {
+        Capabilities { foresight: true }
+    }
 
     /// Due work that belongs into the transaction that makes the orders, for a trigger that lives in the store; `member`
     /// names it. Nothing for all others.
@@ -125,6 +143,7 @@ pub trait DeadlineTrigger: Send + Sync {
     /// Settles signals; one whose lease was lost is skipped. Answers how many were still held.
     fn settle(&self, ends: Vec<SignalEnd>) -> Answer<'_, u32>;
 
-    /// How long until [`Self::take`] would find something; `None` where nothing is known to come.
+    /// How long until [`Self::take`] would find something; `None` where nothing is known to come. See
+    /// [`Capabilities::foresight`].
     fn next_in(&self) -> Answer<'_, Option<Millis>>;
 }

@@ -152,6 +152,7 @@ pub async fn callback(engine: &Engine, provider: &str, raw: &RawCallback<'_>) ->
     .await;
     engine.signals().relay.notify_one();
     engine.signals().refund.notify_one();
+    engine.signals().cancel.notify_one();
     match heard {
         Ok(Heard::UnknownPayment) => Ok(Recorded::Kept),
         // It is kept: whatever went wrong now, the worker hears it again.

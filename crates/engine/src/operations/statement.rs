@@ -44,7 +44,7 @@ pub struct Reading {
     pub matched: u64,
     /// Lines that were news.
     pub newly_heard: u64,
-    /// Lines about payments or refunds that we do not know at this provider.
+    /// Lines about payments or refunds that we do not know at this provider; each is a case.
     pub unknown: u64,
     /// Lines that our book contradicts; each is a case.
     pub mismatched: u64,
@@ -161,12 +161,12 @@ async fn look(engine: &Engine, part: &[Line]) -> Result<(Need, Facts), Error> {
     Ok((need, facts))
 }
 
-/// The first line of each order, and the others.
+/// The first line of each order, and the others. A line of no known order stands for itself.
 fn one_of_each<'a>(facts: &Facts, lines: Vec<&'a Line>) -> (Vec<&'a Line>, Vec<&'a Line>) {
-    let mut seen: BTreeSet<Option<PurchaseId>> = BTreeSet::new();
+    let mut seen: BTreeSet<Result<PurchaseId, PaymentId>> = BTreeSet::new();
     lines.into_iter().partition(|line| {
-        let purchase = facts.payments.get(&line.entry.payment).map(|payment| payment.purchase);
-        seen.insert(purchase)
+        let payment = line.entry.payment;
+        seen.insert(facts.payments.get(&payment).map(|known| known.purchase).ok_or(payment))
     })
 }
 

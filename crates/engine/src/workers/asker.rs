@@ -1,4 +1,5 @@
-//! Asks providers about the attempts of cancelled orders (OT-05, OT-07): before the cancel is final, and once after it.
+//! Asks providers about the attempts of cancelled orders (OT-05, OT-07): before the cancel is final, and once after it. A paid
+//! order whose other attempts are not all ended goes the same way.
 //!
 //! Invariants: providers are asked outside any transaction; silence keeps the order pending, however long it lasts; for a
 //! pending cancel each open attempt is queried, closed and queried again, because "closed" alone proves nothing; what is

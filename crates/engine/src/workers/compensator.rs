@@ -5,18 +5,19 @@
 //! is tried again with the same id, until tries are used up and a person takes over.
 
 use onceward_domain::changes::ChangeSet;
-use onceward_domain::decide::compensate::{Authorized, Conclusion, authorize, conclude};
-use onceward_domain::due::{Claimed, DueChange, Held, Lane, unpack_ids};
+use onceward_domain::decide::compensate::{Authorized, Conclusion, Unanswered, authorize, conclude};
+use onceward_domain::due::{Charge, Claimed, DueChange, Held, Lane, Sequence, unpack_ids};
 use onceward_domain::error::{Class, Error};
 use onceward_domain::facts::{Facts, Need};
 use onceward_domain::id::PurchaseId;
 use onceward_domain::ports::admission::{Compensate, CompensateCode};
-use onceward_domain::retry::After;
+use onceward_domain::retry::{After, RetryPolicy};
+use onceward_domain::time::Timestamp;
 
 use crate::engine::Engine;
 use crate::execute::execute;
 use crate::observe;
-use crate::workers::{Next, claim_from, wait_until};
+use crate::workers::{Next, claim_limited, wait_until};
 
 struct Task {
     purchase: PurchaseId,
@@ -29,7 +30,7 @@ struct Task {
 /// The store's; what was claimed comes again after its lease.
 pub async fn step(engine: &Engine) -> Result<Next, Error> {
     let lane = Lane::new(Lane::COMPENSATION);
-    let claimed = claim_from(engine, Lane::COMPENSATION).await?;
+    let claimed = claim_limited(engine, Lane::COMPENSATION, Sequence::ByDue).await?;
     if claimed.is_empty() {
         return wait_until(engine, engine.store().next_due(lane).await?).await;
     }
@@ -47,8 +48,8 @@ pub async fn step(engine: &Engine) -> Result<Next, Error> {
         execute(engine, "compensation.authorize", need.clone(), move |facts| authorize(facts, &named))
             .await?;
     let (release, idle) = sort(tasks, verdicts);
-    let answers = carry_out(engine, &release).await;
-    finish(engine, need, release, idle, answers).await?;
+    let heard = carry_out(engine, &release).await;
+    finish(engine, need, release, idle, heard).await?;
     Ok(Next::Again)
 }
 
@@ -67,15 +68,38 @@ fn sort(tasks: Vec<Task>, verdicts: Vec<Authorized>) -> (Vec<(Task, Compensate)>
     (release, idle)
 }
 
+/// What the gate said.
+enum Heard {
+    /// One answer for each command.
+    Answers(Vec<CompensateCode>),
+    /// It has certainly done nothing.
+    Away,
+    /// Nobody knows.
+    Silence,
+}
+
 /// Without an answer nothing is known: every task waits and asks again with the same id (DR-02).
-async fn carry_out(engine: &Engine, release: &[(Task, Compensate)]) -> Vec<Option<CompensateCode>> {
+async fn carry_out(engine: &Engine, release: &[(Task, Compensate)]) -> Heard {
     let commands: Vec<Compensate> = release.iter().map(|(_, command)| command.clone()).collect();
     match engine.admission().compensate(commands).await {
-        Ok(codes) => codes.into_iter().map(Some).collect(),
+        Ok(codes) => Heard::Answers(codes),
         Err(error) => {
             tracing::warn!(target: "onceward", event = "compensation.no_answer", error = ?error);
-            vec![None; release.len()]
+            if error.class() == Class::Retryable { Heard::Away } else { Heard::Silence }
         }
+    }
+}
+
+fn unanswered(policy: RetryPolicy, claimed: &Claimed, is_away: bool, now: Timestamp) -> Unanswered {
+    if is_away {
+        return Unanswered::Again(
+            now.plus(policy.wait_of_age(now.since(claimed.created_at))),
+            Charge::Refund,
+        );
+    }
+    match policy.after(claimed.attempts, claimed.held.seed()) {
+        After::Again(wait) => Unanswered::Again(now.plus(wait), Charge::Keep),
+        After::Exhausted => Unanswered::Exhausted,
     }
 }
 
@@ -84,21 +108,22 @@ async fn finish(
     need: Need,
     release: Vec<(Task, Compensate)>,
     idle: Vec<Held>,
-    answers: Vec<Option<CompensateCode>>,
+    heard: Heard,
 ) -> Result<(), Error> {
     let policy = engine.settings().retry();
     let now = engine.store().now().await?;
+    let is_away = matches!(heard, Heard::Away);
+    let codes: Vec<Option<CompensateCode>> = match heard {
+        Heard::Answers(codes) => codes.into_iter().map(Some).collect(),
+        Heard::Away | Heard::Silence => vec![None; release.len()],
+    };
     let conclusions: Vec<Conclusion> = release
         .into_iter()
-        .zip(answers)
+        .zip(codes)
         .map(|((task, _), code)| {
             observe::compensation(task.purchase, code.map_or("NO_ANSWER", CompensateCode::name));
-            let after = policy.after(task.claimed.attempts, task.claimed.held.seed());
-            let (retry_at, is_last_try) = match after {
-                After::Again(wait) => (now.plus(wait), false),
-                After::Exhausted => (now, true),
-            };
-            Conclusion { purchase: task.purchase, code, held: task.claimed.held, retry_at, is_last_try }
+            let unanswered = unanswered(policy, &task.claimed, is_away, now);
+            Conclusion { purchase: task.purchase, code, held: task.claimed.held, unanswered }
         })
         .collect();
     let together = write(engine, need, conclusions.clone(), idle.clone()).await;

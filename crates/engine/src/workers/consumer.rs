@@ -14,6 +14,7 @@ use onceward_domain::event::OrderCreateRequested;
 use onceward_domain::facts::{Facts, Need};
 use onceward_domain::ports::admission::Birth;
 use onceward_domain::ports::bus::{Delivery, Settlement, Topic};
+use onceward_domain::time::Millis;
 
 use crate::engine::Engine;
 use crate::execute::{execute, may_be_one};
@@ -27,8 +28,12 @@ use crate::workers::{Next, need_of_messages, wait_of_delivery, wait_until};
 /// The bus's or the store's; what was not settled comes again.
 pub async fn step(engine: &Engine) -> Result<Next, Error> {
     let settings = engine.settings();
+    if let Some(rest) = rest(engine).await? {
+        return Ok(Next::Wait(Some(rest)));
+    }
     let limit = u32::try_from(settings.order_batch).unwrap_or(u32::MAX);
     let deliveries = engine.bus().consume(Topic::OrderCreate, limit, settings.lease).await?;
+    engine.governor().taken(&deliveries);
     if deliveries.is_empty() {
         return wait_until(engine, engine.bus().next_delivery(Topic::OrderCreate).await?).await;
     }
@@ -36,7 +41,18 @@ pub async fn step(engine: &Engine) -> Result<Next, Error> {
         let settlements = handle(engine, batch).await?;
         engine.bus().settle(Topic::OrderCreate, settlements).await?;
     }
+    if settings.governor.orders_per_second.is_some() {
+        engine.governor().asked(engine.store().now().await?, deliveries.len(), &settings.governor);
+    }
     Ok(Next::Again)
+}
+
+/// How long the consumer rests so that the store is asked for no more than it can do (FS-17).
+async fn rest(engine: &Engine) -> Result<Option<Millis>, Error> {
+    if engine.settings().governor.orders_per_second.is_none() {
+        return Ok(None);
+    }
+    Ok(engine.governor().rest(engine.store().now().await?))
 }
 
 async fn handle(engine: &Engine, batch: &[Delivery]) -> Result<Vec<Settlement>, Error> {
@@ -127,10 +143,14 @@ async fn decide(engine: &Engine, incoming: Vec<Incoming>) -> Vec<Result<Outcome,
 async fn decide_part(engine: &Engine, part: &[Incoming]) -> Result<Vec<Outcome>, Error> {
     let need = need_of_messages(part.iter().map(|incoming| &incoming.message));
     let batch = part.to_vec();
-    let decision = move |facts: &mut Facts| create_orders(facts, &batch);
+    let decision = move |facts: &mut Facts| {
+        let (changes, outcomes) = create_orders(facts, &batch)?;
+        Ok((changes, (outcomes, facts.now)))
+    };
     let decided = execute(engine, "create_orders", need.clone(), decision).await;
     match decided {
-        Ok(outcomes) => {
+        Ok((outcomes, now)) => {
+            engine.governor().decided(now);
             tell(engine, &outcomes);
             Ok(outcomes)
         }

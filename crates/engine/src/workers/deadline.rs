@@ -1,6 +1,7 @@
 //! The deadline worker (FS-15): reservations without an order are rejected when their business deadline has passed.
 //!
-//! Invariant: the durable rejection comes first; units go back only through the compensation it creates.
+//! Invariants: the durable rejection comes first; units go back only through the compensation it creates. While consumers are
+//! far behind, the message of an overdue reservation may be the next, so nothing is rejected for its time then (FS-17).
 
 use onceward_domain::decide::deadline::{Outcome, pass_deadline};
 use onceward_domain::error::Error;
@@ -18,6 +19,9 @@ use crate::workers::{Next, need_of_messages, wait_until};
 /// The ports'; what was claimed comes again after its lease.
 pub async fn step(engine: &Engine) -> Result<Next, Error> {
     let settings = engine.settings();
+    if are_consumers_behind(engine).await? {
+        return Ok(Next::Wait(Some(settings.governor.interval)));
+    }
     let mut claims = engine.admission().claim_overdue(settings.claim_batch, settings.lease).await?;
     if claims.is_empty() {
         return wait_until(engine, engine.admission().next_overdue().await?).await;
@@ -41,6 +45,16 @@ pub async fn step(engine: &Engine) -> Result<Next, Error> {
     }
     engine.admission().settle_overdue(claims).await?;
     Ok(Next::Again)
+}
+
+async fn are_consumers_behind(engine: &Engine) -> Result<bool, Error> {
+    let settings = &engine.settings().governor;
+    let holds = match engine.governor().behind().filter(|behind| behind.is_far(settings)) {
+        Some(behind) => behind.holds_deadlines(engine.store().now().await?, settings),
+        None => false,
+    };
+    observe::deadlines_paused(holds);
+    Ok(holds)
 }
 
 /// The gate's clock may have been set back since the claim: what the decision found too early keeps its entry, or

@@ -9,6 +9,7 @@ pub mod compensator;
 pub mod consumer;
 pub mod deadline;
 pub mod expiry;
+pub mod governor;
 pub mod herald;
 pub mod projector;
 pub mod refunder;
@@ -74,13 +75,15 @@ pub enum Worker {
     Herald,
     /// Settles group orders (GS-01).
     Settler,
+    /// Looks behind the gate (FS-16, FS-17).
+    Governor,
     /// Keeps gauges and watches invariants.
     Watch,
 }
 
 impl Worker {
     /// Every worker.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 17] = [
         Self::Sender,
         Self::Consumer,
         Self::Relay,
@@ -96,6 +99,7 @@ impl Worker {
         Self::Refunder,
         Self::Herald,
         Self::Settler,
+        Self::Governor,
         Self::Watch,
     ];
 
@@ -118,6 +122,7 @@ impl Worker {
             Self::Refunder => "refunder",
             Self::Herald => "herald",
             Self::Settler => "settler",
+            Self::Governor => "governor",
             Self::Watch => "watch",
         }
     }
@@ -143,6 +148,7 @@ impl Worker {
             Self::Refunder => refunder::step(engine).await,
             Self::Herald => herald::step(engine).await,
             Self::Settler => settler::step(engine).await,
+            Self::Governor => governor::step(engine).await,
             Self::Watch => watch::step(engine).await,
         }
     }
@@ -162,17 +168,13 @@ impl Worker {
             Self::Refunder => Some(&signals.refund),
             Self::Herald => Some(&signals.notify),
             Self::Settler => Some(&signals.settle),
-            Self::Deadline | Self::Sweep | Self::Watch => None,
+            Self::Deadline | Self::Sweep | Self::Governor | Self::Watch => None,
         }
     }
 }
 
-/// Claims what is due of a lane, earliest first.
-pub(crate) async fn claim_from(engine: &Engine, lane: &'static str) -> Result<Vec<Claimed>, Error> {
-    claim_under(engine, lane, engine.settings().lease).await
-}
-
-/// The same for work that is given up when its tries are used up: what leases have used up is exhausted on the way.
+/// Claims what is due of a lane whose work is given up when its tries are used up: what leases have used up is exhausted on
+/// the way.
 pub(crate) async fn claim_limited(
     engine: &Engine,
     lane: &'static str,

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, dead_code, reason = "each test binary uses its part of the house")]
 
 pub(crate) mod circle;
+pub(crate) mod line;
 pub(crate) mod shop;
 pub(crate) mod slow;
 

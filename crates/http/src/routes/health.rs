@@ -13,7 +13,10 @@ use utoipa::ToSchema;
 use super::{bytes_as, json};
 use crate::problem::{Problem, ProblemBody};
 use crate::state::AppState;
+use onceward::governor::View;
 use onceward::operations::operate;
+use onceward_domain::governor::Passage;
+use onceward_domain::time::LONGEST;
 
 const METRICS_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
@@ -35,17 +38,61 @@ pub(super) async fn livez() -> Response {
     json(StatusCode::OK, &WELL)
 }
 
-/// Says whether the store answers.
+/// Whether buyers are let in, and what waits behind the gate.
+#[derive(Serialize, ToSchema)]
+pub(super) struct AdmissionHealth {
+    open: bool,
+    /// Why it is closed: `unsent`, `outage` or `backlog`.
+    #[schema(required = true)]
+    reason: Option<&'static str>,
+    /// Reservations whose message was not sent; beyond the bound that closes admission they are not counted on.
+    unsent: u64,
+    oldest_unsent_ms: i64,
+    /// Units that were let in here and wait for a decision.
+    undecided: u64,
+    /// How long those will take; `null` where it cannot be said.
+    #[schema(required = true)]
+    drain_ms: Option<i64>,
+}
+
+/// Ready.
+#[derive(Serialize, ToSchema)]
+pub(super) struct Readiness {
+    /// `ok`
+    status: &'static str,
+    admission: AdmissionHealth,
+}
+
+impl From<View> for AdmissionHealth {
+    fn from(view: View) -> Self {
+        let reason = match view.passage {
+            Passage::Open => None,
+            Passage::Closed(trouble) => Some(trouble.name()),
+        };
+        let drain = view.sight.and_then(|sight| sight.drain()).filter(|drain| *drain < LONGEST);
+        Self {
+            open: reason.is_none(),
+            reason,
+            unsent: view.sight.map_or(0, |sight| sight.unsent),
+            oldest_unsent_ms: view.sight.map_or(0, |sight| sight.oldest_unsent.0),
+            undecided: view.sight.map_or(0, |sight| sight.undecided),
+            drain_ms: drain.map(|drain| drain.0),
+        }
+    }
+}
+
+/// Says whether the store answers. Closed admission is no reason to send nobody here: everything else is answered.
 #[utoipa::path(
     get, path = "/readyz", tag = "health", operation_id = "readyz", security(()),
     responses(
-        (status = 200, description = "It does.", body = Health),
+        (status = 200, description = "It does.", body = Readiness),
         (status = 503, description = "`unavailable`", body = ProblemBody, content_type = "application/problem+json"),
     ),
 )]
 pub(super) async fn readyz(State(state): State<AppState>) -> Result<Response, Problem> {
     operate::ready(&state.engine).await?;
-    Ok(json(StatusCode::OK, &WELL))
+    let admission = AdmissionHealth::from(state.engine.governor().view());
+    Ok(json(StatusCode::OK, &Readiness { status: "ok", admission }))
 }
 
 /// Shows the metrics, for Prometheus.

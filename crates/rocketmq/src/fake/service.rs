@@ -19,6 +19,9 @@ const OK: i32 = 20_000;
 const UNKNOWN_TOPIC: i32 = 40_402;
 const TOO_SHORT_A_LEASE: i32 = 40_011;
 const UNKNOWN_CLIENT: i32 = 40_015;
+const TOO_LONG_A_DELAY: i32 = 40_018;
+/// The longest delay, as proxies have it.
+const LONGEST_DELAY: Millis = Millis(24 * 3_600_000);
 /// The shortest lease, as brokers have it.
 const SHORTEST_LEASE: Millis = Millis(10_000);
 
@@ -152,8 +155,15 @@ impl MessagingService for FakeBroker {
                 .map(|message| {
                     let topic = name(message.topic.as_ref()).to_owned();
                     let properties = message.system_properties.clone().unwrap_or_default();
-                    let is_put = self.state().put(&topic, message, self.clock.now());
-                    let code = if is_put { OK } else { UNKNOWN_TOPIC };
+                    let now = self.clock.now();
+                    let delay = super::delivery_of(&message).map_or(Millis(0), |at| at.since(now));
+                    let code = if delay > LONGEST_DELAY {
+                        TOO_LONG_A_DELAY
+                    } else if self.state().put(&topic, message, now) {
+                        OK
+                    } else {
+                        UNKNOWN_TOPIC
+                    };
                     proto::SendResultEntry { status: status(code), message_id: properties.message_id }
                 })
                 .collect();

@@ -5,19 +5,24 @@ use std::time::Duration;
 
 use onceward_domain::carrier;
 use onceward_domain::error::{Class, Error};
+use onceward_domain::id::PurchaseId;
 use onceward_domain::ports::bus::{Bus, Delivery, Message, Published, Settlement, Topic};
+use onceward_domain::ports::deadline::{DeadlineTrigger, Expiry};
+use onceward_domain::ports::store::Store;
 use onceward_domain::time::{Millis, Timestamp};
 use onceward_testkit::clock::ManualClock;
-use onceward_testkit::conformance::bus;
+use onceward_testkit::conformance::{bus, deadline};
 use onceward_testkit::ids::CountingIds;
+use onceward_testkit::model::ModelStore;
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
 use tokio::time::timeout;
 
 use super::{Call, FakeBroker, Fault};
+use crate::deadline::LONGEST_DELAY;
 use crate::options::{Names, Options};
 use crate::publish::CARRIER_LIMIT;
-use crate::{RocketBus, proto};
+use crate::{RocketBus, RocketTrigger, proto};
 
 const LEASE: Millis = Millis(30_000);
 const ORDERS: Topic = Topic::OrderCreate;
@@ -298,4 +303,45 @@ async fn a_bus_that_closes_says_goodbye() {
     assert_eq!(house.broker.state().clients.len(), 3);
     timeout(PATIENCE, house.bus.close()).await.expect("it closes");
     assert_eq!(house.broker.state().clients.len(), 0);
+}
+
+fn trigger_of(clock: &Arc<ManualClock>) -> (Arc<FakeBroker>, Arc<RocketTrigger>) {
+    let broker = FakeBroker::new(clock.clone(), &[Names::default().due_topic()], &[]);
+    let serving = Arc::clone(&broker);
+    let (address, _server) = tokio::task::block_in_place(|| {
+        tokio::runtime::Handle::current().block_on(async move { serving.serve().await })
+    });
+    let options = Options::parse(&format!("rocketmq://127.0.0.1:{}", address.port())).unwrap();
+    let trigger = RocketTrigger::open(&options, clock.clone(), Arc::new(CountingIds::new("due"))).unwrap();
+    (broker, Arc::new(trigger))
+}
+
+#[test]
+fn ot_10_the_broker_trigger_keeps_every_promise() {
+    let runtime = Runtime::new().unwrap();
+    deadline::run_all(&|clock| {
+        let inside = clock.clone();
+        let (_broker, trigger) =
+            runtime.block_on(async move { tokio::spawn(async move { trigger_of(&inside) }).await.unwrap() });
+        let store: Arc<dyn Store> = Arc::new(ModelStore::new(clock));
+        (store, trigger as Arc<dyn DeadlineTrigger>)
+    });
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn ot_10_d_8_what_lies_further_ahead_than_a_broker_delays_is_armed_again_until_its_time() {
+    let clock = Arc::new(ManualClock::new(Timestamp(1_767_225_600_000)));
+    let (broker, trigger) = trigger_of(&clock);
+    let order = PurchaseId::from_digest([9; 16], 1);
+    let due_at = Timestamp(1_767_225_600_000).plus(Millis(LONGEST_DELAY.0 * 2 + 60_000));
+    trigger.offer(vec![Expiry { due_at, purchase: order }]).await.unwrap();
+    let mut told = Vec::new();
+    for _hop in 0..3 {
+        assert!(told.is_empty());
+        clock.advance(LONGEST_DELAY);
+        told = trigger.take(10, LEASE).await.unwrap();
+    }
+    assert_eq!(told.iter().map(|one| one.orders.clone()).collect::<Vec<_>>(), [vec![order]]);
+    assert_eq!(broker.calls(Call::Send), 3, "armed, and armed again twice");
+    assert_eq!(broker.content(&Names::default().due_topic()).len(), 1, "each time the old one was ended");
 }

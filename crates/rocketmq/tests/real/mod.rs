@@ -46,6 +46,8 @@ impl Ground {
             ground.make_topic(&ground.names.dead_letters(topic), "NORMAL");
             ground.make_group(&ground.names.group(topic), is_ordered, RETRIES_LIMIT);
         }
+        ground.make_topic(&ground.names.due_topic(), "DELAY");
+        ground.make_group(&ground.names.due_group(), false, RETRIES_LIMIT);
         ground
     }
 
@@ -91,6 +93,9 @@ impl Ground {
 
 impl Drop for Ground {
     fn drop(&mut self) {
+        drop(self.ask(DELETE_TOPIC, &format!(r#"{{"topic":"{}"}}"#, self.names.due_topic()), ""));
+        let due = format!(r#"{{"groupName":"{}","cleanOffset":"true"}}"#, self.names.due_group());
+        drop(self.ask(DELETE_GROUP, &due, ""));
         for topic in Topic::ALL {
             let group = self.names.group(topic);
             for name in [self.names.topic(topic), self.names.dead_letters(topic)] {

@@ -14,6 +14,7 @@ use onceward_domain::machine::reservation::Reservation as Status;
 use onceward_domain::machine::transport::Transport;
 use onceward_domain::ports::admission::{
     Admission, Compensate, CompensateCode, Projected, Reserve, ReserveAnswer, SendClaim, SendSettlement,
+    Unsent,
 };
 use onceward_domain::ports::store::Store;
 use onceward_domain::purchase::{Line, Purchase, Reason};
@@ -39,6 +40,7 @@ const CASES: &[Case] = &[
     ("fs_01_what_is_not_on_sale_is_unknown", unknown),
     ("fs_05_a_message_is_claimed_under_a_lease_until_it_is_settled", sends),
     ("fs_05_an_unsent_message_waits_and_comes_again_the_same", sends_again),
+    ("fs_16_what_is_unsent_is_counted_with_its_age_until_it_was_sent", counts_unsent),
     ("fs_15_a_deadline_is_claimed_when_it_has_come", overdue),
     ("fs_12_a_compensation_gives_units_back_once", compensates),
     ("fs_12_nothing_is_given_back_blindly", compensates_nothing),
@@ -305,6 +307,30 @@ fn sends_again(ground: &Ground) {
     ground.clock.advance(Millis(1));
     let second = ground.claim().remove(0);
     assert_eq!((second.attempts, second.messages), (2, first.messages), "the same message under the same id");
+}
+
+fn counts_unsent(ground: &Ground) {
+    let unsent = |limit| block_on(ground.gate.unsent(limit)).expect("the gate answers");
+    assert_eq!(unsent(10), Unsent::default());
+    let first = ground.must(1, "u", 1);
+    ground.clock.advance(Millis(2_000));
+    ground.must(2, "v", 2);
+    let both = Unsent { reservations: 2, oldest: Some(Millis(2_000)) };
+    assert_eq!(unsent(10), both);
+    let claims = ground.claim();
+    assert_eq!(unsent(10), both, "what is claimed is not sent yet");
+    for claim in claims {
+        let left: Vec<PurchaseId> =
+            claim.messages.iter().map(|one| one.purchase).filter(|id| *id == first).collect();
+        let end = match left.is_empty() {
+            true => SendSettlement::Sent(claim.held),
+            false => SendSettlement::Again { held: claim.held, unsent: left, wait: Millis(60_000) },
+        };
+        assert_eq!(ground.settle(end), 1);
+    }
+    ground.clock.advance(Millis(1_000));
+    assert_eq!(unsent(10), Unsent { reservations: 1, oldest: Some(Millis(3_000)) }, "a retry keeps its age");
+    assert!(unsent(0).reservations > 0, "counting goes on until the limit is passed");
 }
 
 fn overdue(ground: &Ground) {

@@ -8,6 +8,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 pub mod admission;
 pub mod bus;
 pub mod deadline;
+pub mod deadline_served;
 pub mod due_queue;
 pub mod provider;
 pub mod store;

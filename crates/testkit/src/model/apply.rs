@@ -109,6 +109,7 @@ impl Rows {
         let after = Sku {
             price: changed.price,
             per_user_limit: changed.per_user_limit,
+            limit_since: changed.limit_since,
             buckets: changed.buckets,
             revision: before.revision + 1,
             ..before.clone()

@@ -88,7 +88,7 @@ impl Rows {
     fn tally_sku(&self, sku: &Sku) -> SkuTally {
         let frees = self.activities.get(&sku.key.activity).is_some_and(|row| row.cancelled_frees_limit);
         let mut groups: BTreeMap<_, (u64, i64)> = BTreeMap::new();
-        let mut held: BTreeMap<UserId, i64> = BTreeMap::new();
+        let mut held: BTreeMap<UserId, (i64, Option<Timestamp>)> = BTreeMap::new();
         for (_, purchase) in self.purchases.iter() {
             let units = i64::from(purchase.units_of(&sku.key));
             if units == 0 {
@@ -98,10 +98,15 @@ impl Rows {
             let group = groups.entry((purchase.admission, purchase.reservation, order)).or_default();
             *group = (group.0 + 1, group.1 + units);
             if purchase.holds_a_place(frees) {
-                *held.entry(purchase.user.clone()).or_default() += units;
+                let (so_far, latest) = held.entry(purchase.user.clone()).or_default();
+                *so_far += units;
+                *latest = purchase.order.as_ref().map(|order| order.created_at).max(*latest);
             }
         }
-        let over = held.values().filter(|units| **units > i64::from(sku.per_user_limit)).count();
+        let is_over = |(units, latest): &&(i64, Option<Timestamp>)| {
+            *units > i64::from(sku.per_user_limit) && *latest > Some(sku.limit_since)
+        };
+        let over = held.values().filter(is_over).count();
         let group = |((admission, reservation, order), (purchases, units))| Group {
             admission,
             reservation,

@@ -15,7 +15,7 @@ use onceward_domain::id::{PurchaseId, SkuKey, UserId};
 use onceward_domain::ports::Answer;
 use onceward_domain::ports::admission::{
     Admission, AdmissionView, Birth, Compensate, CompensateCode, OverdueClaim, Projected, Reserve,
-    ReserveAnswer, SendClaim, SendSettlement,
+    ReserveAnswer, SendClaim, SendSettlement, Unsent,
 };
 use onceward_domain::ports::bus::{
     Bus, Capabilities, Delivery, Message, Published, Receipt, Settlement, Topic,
@@ -257,6 +257,10 @@ impl Admission for FaultyAdmission {
 
     fn next_send(&self) -> Answer<'_, Option<Timestamp>> {
         self.inner.next_send()
+    }
+
+    fn unsent(&self, limit: u64) -> Answer<'_, Unsent> {
+        self.inner.unsent(limit)
     }
 
     fn claim_overdue(&self, limit: u32, lease: Millis) -> Answer<'_, Vec<OverdueClaim>> {

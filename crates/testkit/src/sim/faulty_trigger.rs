@@ -8,7 +8,9 @@ use std::sync::Arc;
 use onceward_domain::due::{DueChange, Member};
 use onceward_domain::error::Error;
 use onceward_domain::ports::Answer;
-use onceward_domain::ports::deadline::{DeadlineTrigger, Expiry, Signal, SignalEnd, TriggerKind};
+use onceward_domain::ports::deadline::{
+    Capabilities, DeadlineTrigger, Expiry, Signal, SignalEnd, TriggerKind,
+};
 use onceward_domain::time::Millis;
 
 use super::world::World;
@@ -51,6 +53,10 @@ impl FaultyTrigger {
 impl DeadlineTrigger for FaultyTrigger {
     fn kind(&self) -> TriggerKind {
         self.inner.kind()
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        self.inner.capabilities()
     }
 
     fn within(&self, member: &Member, expiries: &[Expiry]) -> Vec<DueChange> {

@@ -224,6 +224,7 @@ fn on_sale(scenario: &Scenario) -> ChangeSet {
             key,
             price: Money::new(1999, Currency::CNY).expect("a small price"),
             per_user_limit: scenario.per_user_limit,
+            limit_since: Timestamp(0),
             buckets: 1,
             opening: stall.stock,
             stock: Stock::full(stall.stock),

@@ -157,6 +157,7 @@ impl Treasurer {
                 CaseKind::TransactionReused => "transaction_reused",
                 CaseKind::SecondTransaction => "second_transaction",
                 CaseKind::EventReused => "event_reused",
+                CaseKind::StatementUnknown => "statement_unknown",
             });
         }
     }

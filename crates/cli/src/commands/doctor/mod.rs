@@ -187,7 +187,8 @@ fn trigger(kind: TriggerKind) -> Finding {
             "queue: in memory; after a restart the sweep finds what is due, some seconds late"
         }
         TriggerKind::Store => "store: durable with the orders themselves",
-        TriggerKind::Zset | TriggerKind::Broker | TriggerKind::Keyspace => kind.name(),
+        TriggerKind::Broker => "broker: delayed messages; the sweep finds what it lost",
+        TriggerKind::Zset | TriggerKind::Keyspace => kind.name(),
     };
     Finding::new("deadlines", Verdict::Good, detail)
 }

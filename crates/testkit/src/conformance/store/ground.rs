@@ -166,6 +166,7 @@ pub(in crate::conformance) fn sku(activity: &str, name: &str, stock: i64) -> Sku
         key: key(activity, name),
         price: cny(1999),
         per_user_limit: 2,
+        limit_since: Timestamp(0),
         buckets: 1,
         opening: stock,
         stock: Stock::full(stock),

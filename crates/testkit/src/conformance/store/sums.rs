@@ -1,5 +1,6 @@
 //! Sums over the whole store.
 
+use onceward_domain::catalogue::Sku;
 use onceward_domain::changes::{ChangeSet, StockEntry};
 use onceward_domain::machine::Machine;
 use onceward_domain::machine::admission::Admission;
@@ -7,6 +8,7 @@ use onceward_domain::machine::order::{Order as OrderStatus, OrderEvent};
 use onceward_domain::machine::reservation::Reservation as Status;
 use onceward_domain::purchase::{InboxResult, Purchase, Reason};
 use onceward_domain::tally::{Group, Tally};
+use onceward_domain::time::Millis;
 
 use super::Case;
 use super::ground::{Ground, START, id, inbox, order, ordered, reserved, task};
@@ -16,6 +18,7 @@ pub(super) const CASES: &[Case] = &[
     Case::new("rc_02_an_empty_store_adds_up_to_nothing", empty),
     Case::new("rc_02_purchases_are_summed_by_state", groups),
     Case::new("rc_02_limits_ledger_and_releases_are_summed", limits_and_ledger),
+    Case::new("fs_19_a_lower_limit_judges_only_those_who_have_ordered_since", lower_limit),
     Case::new("rc_02_contradictions_are_counted", contradictions),
 ];
 
@@ -89,6 +92,20 @@ fn limits_and_ledger(ground: &Ground) {
     let sums = tally(ground);
     assert_eq!(sums.cancels_without_release, 0);
     assert_eq!(sums.skus[0].ledger_available, 1);
+}
+
+fn lower_limit(ground: &Ground) {
+    let key = ground.sale(50);
+    let since = START.plus(Millis(10));
+    write(ground, vec![ordered(1, "u", &key, 0), ordered(2, "u", &key, 1), ordered(3, "v", &key, 0)]);
+    let lowered = Sku { per_user_limit: 1, limit_since: since, ..ground.sku(&key) };
+    ground.must(ChangeSet { changed_skus: vec![lowered.clone()], ..ChangeSet::default() });
+    assert_eq!(ground.sku(&key).limit_since, since);
+    assert_eq!(tally(ground).skus[0].buyers_over_limit, 0, "u keeps what the old limit allowed");
+    let mut later = ordered(4, "v", &key, 1);
+    later.order.as_mut().expect("it is an order").created_at = since.plus(Millis(1));
+    write(ground, vec![later]);
+    assert_eq!(tally(ground).skus[0].buyers_over_limit, 1, "v was let in above the new one");
 }
 
 fn contradictions(ground: &Ground) {

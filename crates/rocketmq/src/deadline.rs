@@ -1,0 +1,400 @@
+//! The deadline trigger over delayed messages of the broker (OT-10 `broker`).
+//!
+//! Orders that are due at about the same time share one message, which the broker holds back until the earliest of them.
+//! Invariants: nothing is told before its time by our own clock, because a broker rounds to its wheel and delivers up to a
+//! second early: what comes early is held here, under the broker's lease. What lies further ahead than a broker delays is
+//! armed again when it comes, before the old message is ended. A telling that nobody settles comes again from the broker.
+//! What could not be armed is an error for the caller, and the sweep finds it. Deliberately absent: durability of what is
+//! held here; its lease ends, and it comes again.
+//!
+//! **What the broker must have.** The topic `onceward-due` of type DELAY, the group `order-expiry`, and its timer wheel.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
+
+use futures_util::{StreamExt as _, stream};
+use onceward_domain::due::{DueChange, Member, Token};
+use onceward_domain::error::{Code, Error};
+use onceward_domain::id::PurchaseId;
+use onceward_domain::ports::Answer;
+use onceward_domain::ports::bus::{Message, Topic};
+use onceward_domain::ports::clock::{Clock, Ids};
+use onceward_domain::ports::deadline::{
+    Capabilities, DeadlineTrigger, Expiry, Receipt, Signal, SignalEnd, TriggerKind,
+};
+use onceward_domain::time::{Millis, Timestamp};
+use tokio::runtime::Handle;
+
+use crate::bus::on_runtime;
+use crate::consume::{Arrival, CONSUME_WAIT, Polls, SHORTEST_LEASE, Source};
+use crate::failure::{Verdict, judge_answer};
+use crate::link::{ClientName, Link};
+use crate::options::{Names, Options};
+use crate::proto;
+use crate::publish::{Outgoing, timestamp, wire};
+use crate::session::{Role, Session};
+use crate::settle;
+
+/// Most orders of one message: 24 bytes each.
+const ORDERS_OF_ONE: usize = 512;
+/// Orders whose times are further apart than this do not share a message, because it comes at the earliest of them.
+const SPAN: Millis = Millis(1_000);
+/// Longest delay that a broker is asked for: half of what its proxy takes by default. What lies further ahead is armed again.
+pub(crate) const LONGEST_DELAY: Millis = Millis(12 * 3_600_000);
+/// Messages that are sent at a time.
+const SENDS_IN_FLIGHT: usize = 32;
+/// Most tellings that are remembered until they are settled, and most early arrivals that are held. Beyond it the oldest are
+/// forgotten, and come again after their lease.
+const HELD_LIMIT: usize = 4_096;
+const ID_BYTES: usize = 16;
+const ENTRY_BYTES: usize = ID_BYTES + 8;
+
+/// The trigger. Making one needs a tokio runtime; it connects by itself and reconnects by itself.
+pub struct RocketTrigger {
+    inner: Arc<Inner>,
+    runtime: Handle,
+}
+
+struct Inner {
+    link: Link,
+    names: Names,
+    clock: Arc<dyn Clock>,
+    ids: Arc<dyn Ids>,
+    /// What this process is called at the broker.
+    client: String,
+    producer: OnceLock<Session>,
+    consumer: OnceLock<Session>,
+    polls: tokio::sync::Mutex<Polls>,
+    hands: Mutex<Hands>,
+    next_token: AtomicI64,
+}
+
+/// What has come from the broker and has no end yet.
+#[derive(Default)]
+struct Hands {
+    /// What was not told yet, by the time of its earliest order.
+    early: BTreeMap<(Timestamp, Member), Held>,
+    /// What was told, by its token.
+    told: BTreeMap<Token, (Member, String)>,
+}
+
+/// A message that waits for its time here.
+struct Held {
+    handle: String,
+    attempts: u32,
+    orders: Vec<Expiry>,
+    /// While the broker gives it to nobody else.
+    until: Timestamp,
+}
+
+impl RocketTrigger {
+    /// A trigger over the broker of these options, on the present tokio runtime. Nothing is sent yet.
+    ///
+    /// # Errors
+    /// [`Code::Invalid`] for an address that is none.
+    pub fn open(options: &Options, clock: Arc<dyn Clock>, ids: Arc<dyn Ids>) -> Result<Self, Error> {
+        let runtime = Handle::try_current().map_err(|cause| {
+            Error::new(Code::Invalid, "opening a trigger outside of a runtime").because(cause)
+        })?;
+        let inner = Inner {
+            link: Link::new(options)?,
+            names: options.names.clone(),
+            client: format!("onceward-{}", ids.member()),
+            clock,
+            ids,
+            producer: OnceLock::new(),
+            consumer: OnceLock::new(),
+            polls: tokio::sync::Mutex::default(),
+            hands: Mutex::default(),
+            next_token: AtomicI64::new(1),
+        };
+        Ok(Self { inner: Arc::new(inner), runtime })
+    }
+
+    /// Ends polls and sessions. What was told and not settled comes again after its lease.
+    pub async fn close(&self) {
+        let inner = Arc::clone(&self.inner);
+        let closing = async move {
+            inner.polls.lock().await.stop().await;
+            for session in inner.consumer.get().into_iter().chain(inner.producer.get()) {
+                session.end().await;
+            }
+            Ok(())
+        };
+        drop(on_runtime(&self.runtime, closing).await);
+    }
+}
+
+impl Inner {
+    fn client_name(&self, role: &str) -> ClientName {
+        format!("{}@due-{role}", self.client).parse().expect("ids and our own names are plain text")
+    }
+
+    fn producer(&self) -> &Session {
+        self.producer.get_or_init(|| {
+            let role = Role::Producer { topics: vec![self.names.due_topic()] };
+            Session::begin(self.link.clone(), self.client_name("producer"), role)
+        })
+    }
+
+    fn consumer(&self) -> &Session {
+        self.consumer.get_or_init(|| {
+            let (topic, group) = (self.names.due_topic(), self.names.due_group());
+            let role = Role::Consumer { topic, group, is_ordered: false };
+            Session::begin(self.link.clone(), self.client_name("consumer"), role)
+        })
+    }
+
+    fn source(&self) -> Source {
+        Source {
+            link: self.link.clone(),
+            client: self.consumer().client().clone(),
+            topic: self.names.due_topic(),
+            group: self.names.due_group(),
+        }
+    }
+
+    fn hands(&self) -> MutexGuard<'_, Hands> {
+        self.hands.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Has the broker hold these orders back until their time, or for as long as it does.
+    async fn arm(&self, expiries: Vec<Expiry>) -> Result<(), Error> {
+        const DOING: &str = "arming deadlines";
+        let parts = parts_of(expiries);
+        let all = parts.len();
+        let sent = stream::iter(parts).map(|part| self.send(part)).buffer_unordered(SENDS_IN_FLIGHT);
+        let verdicts: Vec<Verdict> = sent.collect().await;
+        let done = verdicts.iter().filter(|verdict| **verdict == Verdict::Done).count();
+        if done == all {
+            return Ok(());
+        }
+        let is_open = verdicts.contains(&Verdict::Perhaps);
+        let code = if is_open { Code::OutcomeUnknown } else { Code::Unavailable };
+        Err(Error::new(code, format!("{DOING}: the broker confirmed {done} of {all} messages")))
+    }
+
+    async fn send(&self, part: Vec<Expiry>) -> Verdict {
+        let now = self.clock.now();
+        let first = part.iter().map(|one| one.due_at).min().unwrap_or(now);
+        let name = self.names.due_topic();
+        let name_carrier = || self.ids.member().to_string();
+        let client = self.producer().client();
+        // The topic's kind says only that there is no order to keep.
+        let topic = Topic::OrderCreate;
+        let out = Outgoing { link: &self.link, client, topic, name: &name, now, name_carrier: &name_carrier };
+        let load = [Message { id: self.ids.member(), key: Arc::from(""), payload: pack(&part) }];
+        let mut message = wire(&out, &load, None);
+        if let Some(properties) = &mut message.system_properties {
+            properties.message_type = proto::MessageType::Delay.into();
+            properties.delivery_timestamp = Some(timestamp(first.min(now.plus(LONGEST_DELAY))));
+        }
+        judge_answer(&self.link.send(client, message).await)
+    }
+
+    async fn take(&self, limit: usize, lease: Millis) -> Result<Vec<Signal>, Error> {
+        let told = self.tell(limit);
+        if !told.is_empty() {
+            return Ok(told);
+        }
+        self.consumer().ready(CONSUME_WAIT).await?;
+        let lease = Millis(lease.0.max(SHORTEST_LEASE.0));
+        let name_attempt = || self.ids.member().to_string();
+        let wait = self.wait();
+        let arrivals = self.polls.lock().await.consume(&self.source(), lease, wait, &name_attempt).await?;
+        for arrival in arrivals {
+            self.welcome(arrival, lease).await?;
+        }
+        Ok(self.tell(limit))
+    }
+
+    /// How long a poll is waited for: no longer than until something that is held is due.
+    fn wait(&self) -> Duration {
+        let first = self.hands().early.first_key_value().map(|((at, _), _)| *at);
+        let until = first.map(|at| at.since(self.clock.now()).0.unsigned_abs());
+        until.map_or(CONSUME_WAIT, |until| Duration::from_millis(until).min(CONSUME_WAIT))
+    }
+
+    /// Holds what has come until its time; arms anew what would be held longer than its lease allows.
+    async fn welcome(&self, arrival: Arrival, lease: Millis) -> Result<(), Error> {
+        let now = self.clock.now();
+        let orders: Vec<Expiry> =
+            arrival.messages.iter().flat_map(|message| unpack(&message.payload)).collect();
+        // Of the lease at least half is left, or the poll would not have brought it; half of that is for whoever is told.
+        let until = now.plus(Millis(lease.0 / 4));
+        let first = orders.iter().map(|one| one.due_at).min();
+        if first.is_some_and(|first| first < until) {
+            let held = Held { handle: arrival.handle, attempts: arrival.attempts, orders, until };
+            let mut hands = self.hands();
+            hands.early.insert((first.unwrap_or(now), arrival.carrier), held);
+            while hands.early.len() > HELD_LIMIT {
+                hands.early.pop_last();
+            }
+            return Ok(());
+        }
+        if !orders.is_empty() {
+            self.arm(orders).await?;
+        }
+        settle::end_one(&self.source(), &arrival.carrier, arrival.handle).await.map(|_| ())
+    }
+
+    /// Tells what is due of what is held.
+    fn tell(&self, limit: usize) -> Vec<Signal> {
+        let now = self.clock.now();
+        let mut signals = Vec::new();
+        let mut hands = self.hands();
+        while let Some(entry) = hands.early.first_entry().filter(|_| signals.len() < limit) {
+            if entry.key().0 > now {
+                break;
+            }
+            let ((_, member), held) = entry.remove_entry();
+            if held.until < now {
+                // Its lease may be over: it comes again.
+                continue;
+            }
+            let token = Token(self.next_token.fetch_add(1, Ordering::Relaxed));
+            hands.told.insert(token, (member.clone(), held.handle));
+            let orders = held.orders.iter().map(|one| one.purchase).collect();
+            signals.push(Signal { receipt: Receipt { member, token }, attempts: held.attempts, orders });
+        }
+        while hands.told.len() > HELD_LIMIT {
+            hands.told.pop_first();
+        }
+        signals
+    }
+
+    async fn settle(&self, ends: Vec<SignalEnd>) -> Result<u32, Error> {
+        let source = self.source();
+        let ending = stream::iter(ends).map(|end| self.settle_one(&source, end));
+        let ended: Vec<Result<bool, Error>> = ending.buffer_unordered(SENDS_IN_FLIGHT).collect().await;
+        let mut held = 0;
+        for one in ended {
+            held += u32::from(one?);
+        }
+        Ok(held)
+    }
+
+    /// Whether it was still held.
+    async fn settle_one(&self, source: &Source, end: SignalEnd) -> Result<bool, Error> {
+        let (receipt, again) = match end {
+            SignalEnd::Ack(receipt) => (receipt, None),
+            SignalEnd::Again { receipt, orders, wait } => (receipt, Some((orders, wait))),
+        };
+        let told = self.hands().told.remove(&receipt.token);
+        let Some((member, handle)) = told.filter(|(member, _)| *member == receipt.member) else {
+            return Ok(false);
+        };
+        let Some((orders, wait)) = again else {
+            return settle::end_one(source, &member, handle).await;
+        };
+        // Ended first: whoever has lost the lease must not arm what somebody else was told meanwhile. What is lost between the
+        // two, the sweep finds.
+        if !settle::end_one(source, &member, handle).await? {
+            return Ok(false);
+        }
+        let due_at = self.clock.now().plus(wait);
+        let expiries = orders.into_iter().map(|purchase| Expiry { due_at, purchase }).collect();
+        self.arm(expiries).await.map(|()| true)
+    }
+}
+
+/// Orders that share a message.
+fn parts_of(mut expiries: Vec<Expiry>) -> Vec<Vec<Expiry>> {
+    expiries.sort_unstable();
+    let mut parts: Vec<Vec<Expiry>> = Vec::new();
+    for one in expiries {
+        match parts.last_mut() {
+            Some(part) if part.len() < ORDERS_OF_ONE && one.due_at <= part[0].due_at.plus(SPAN) => {
+                part.push(one);
+            }
+            _ => parts.push(vec![one]),
+        }
+    }
+    parts
+}
+
+fn pack(expiries: &[Expiry]) -> Vec<u8> {
+    let mut body = Vec::with_capacity(expiries.len() * ENTRY_BYTES);
+    for one in expiries {
+        body.extend_from_slice(one.purchase.bytes());
+        body.extend_from_slice(&one.due_at.0.to_be_bytes());
+    }
+    body
+}
+
+/// What somebody else has put into the topic names no orders, or some that nobody finds: harmless.
+fn unpack(body: &[u8]) -> Vec<Expiry> {
+    let (entries, _stump) = body.as_chunks::<ENTRY_BYTES>();
+    let read = |entry: &[u8; ENTRY_BYTES]| {
+        let (id, due_at) = entry.split_first_chunk::<ID_BYTES>()?;
+        let due_at = Timestamp(i64::from_be_bytes(due_at.try_into().ok()?));
+        Some(Expiry { due_at, purchase: PurchaseId::from_bytes(*id) })
+    };
+    entries.iter().filter_map(read).collect()
+}
+
+impl DeadlineTrigger for RocketTrigger {
+    fn kind(&self) -> TriggerKind {
+        TriggerKind::Broker
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities { foresight: false }
+    }
+
+    fn within(&self, _member: &Member, _expiries: &[Expiry]) -> Vec<DueChange> {
+        Vec::new()
+    }
+
+    fn offer(&self, expiries: Vec<Expiry>) -> Answer<'_, ()> {
+        let inner = Arc::clone(&self.inner);
+        Box::pin(on_runtime(&self.runtime, async move { inner.arm(expiries).await }))
+    }
+
+    fn take(&self, limit: u32, lease: Millis) -> Answer<'_, Vec<Signal>> {
+        let inner = Arc::clone(&self.inner);
+        let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+        Box::pin(on_runtime(&self.runtime, async move { inner.take(limit, lease).await }))
+    }
+
+    fn settle(&self, ends: Vec<SignalEnd>) -> Answer<'_, u32> {
+        let inner = Arc::clone(&self.inner);
+        Box::pin(on_runtime(&self.runtime, async move { inner.settle(ends).await }))
+    }
+
+    /// A broker does not know; `take` waits.
+    fn next_in(&self) -> Answer<'_, Option<Millis>> {
+        Box::pin(std::future::ready(Ok(Some(Millis(0)))))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn expiry(number: u8, due_at: i64) -> Expiry {
+        Expiry { due_at: Timestamp(due_at), purchase: PurchaseId::from_digest([number; 16], 1) }
+    }
+
+    #[test]
+    fn ot_10_what_was_packed_is_unpacked_and_a_strange_body_names_nobody() {
+        let all = vec![expiry(1, 5), expiry(2, i64::MAX), expiry(3, 0)];
+        assert_eq!(unpack(&pack(&all)), all);
+        assert_eq!(unpack(b"not of ours"), []);
+        assert_eq!(unpack(&[]), []);
+    }
+
+    #[test]
+    fn ot_10_orders_share_a_message_where_their_times_are_close() {
+        let sizes = |expiries: Vec<Expiry>| parts_of(expiries).iter().map(Vec::len).collect::<Vec<_>>();
+        assert_eq!(
+            sizes(vec![expiry(1, 0), expiry(2, 5_000), expiry(3, 1_000), expiry(4, 1_001)]),
+            [2, 1, 1]
+        );
+        let many = (0..1_100).map(|number| expiry(u8::try_from(number % 250).unwrap(), 7)).collect();
+        assert_eq!(sizes(many), [ORDERS_OF_ONE, ORDERS_OF_ONE, 1_100 - 2 * ORDERS_OF_ONE]);
+        assert_eq!(sizes(Vec::new()), [] as [usize; 0]);
+    }
+}
