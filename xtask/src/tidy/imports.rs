@@ -44,6 +44,7 @@ const HOUSE: &[(&str, Layer)] = &[
     ("onceward-domain", Layer::Domain),
     ("onceward", Layer::Engine),
     ("onceward-sqlite", Layer::Adapter),
+    ("onceward-postgres", Layer::Adapter),
     ("onceward-providers", Layer::Adapter),
     ("onceward-rocketmq", Layer::Adapter),
     ("onceward-http", Layer::Http),

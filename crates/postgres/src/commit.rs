@@ -1,0 +1,83 @@
+//! The end of a transaction, and what is asked when its answer is lost (reference 003 §9.8).
+//!
+//! The server has four ways to answer a COMMIT: yes; no, surely; yes, but a warning came with it, which is how it says that
+//! nobody confirmed the commit on the standby; and nothing. After nothing, a new session asks how the transaction ended, by the
+//! name it had. Transaction ids repeat after a promotion and after a crash that lost the end of the log, so the answer counts
+//! only in the same life of the server (`queries/server/epoch.sql`); otherwise, and where nobody can be asked, the outcome is
+//! unknown and the caller reads back by its own ids. Invariants: a commit is never cancelled; `Ok` is said only of what is
+//! committed, `Unavailable` only of what surely is not. Deliberately absent: asking again and again.
+
+use onceward_domain::error::{Code, Error};
+
+use crate::failure::{failed, surely_refused};
+use crate::open::Shared;
+use crate::pipeline::params;
+use crate::pool::Lent;
+use crate::queries;
+use crate::rows::get;
+
+/// What the server calls a transaction that is durable.
+const COMMITTED: &str = "committed";
+/// What it calls one that left nothing behind.
+const ABORTED: &str = "aborted";
+
+/// Commits; `transaction` is the name to ask by where the answer is lost, none where nothing was written.
+pub(crate) async fn commit(shared: &Shared, link: Lent, transaction: Option<String>) -> Result<(), Error> {
+    // Whatever was warned of before is not about this commit.
+    link.take_warning();
+    let cause = match link.client().batch_execute("COMMIT").await {
+        Ok(()) if link.take_warning() && transaction.is_some() => {
+            drop(Lent::take(link));
+            return Err(unknown("the server committed with a warning: a standby may not have it"));
+        }
+        Ok(()) => {
+            link.set_in_transaction(false);
+            return Ok(());
+        }
+        Err(cause) => cause,
+    };
+    let (warned, epoch) = (link.take_warning(), link.epoch().to_owned());
+    drop(Lent::take(link));
+    let Some(transaction) = transaction else {
+        // Nothing was written, so there was nothing to commit.
+        return Ok(());
+    };
+    if let Some(refused) = surely_refused(&cause) {
+        return Err(refused);
+    }
+    let lost = failed("committing")(cause);
+    tracing::warn!(target: "onceward", event = "postgres.commit_unanswered", error = ?lost, %transaction);
+    if warned {
+        return Err(unknown("the server warned, and then its answer was lost").because(lost));
+    }
+    match resolve(shared, &epoch, &transaction).await {
+        Ok(Some(status)) if status == COMMITTED => Ok(()),
+        Ok(Some(status)) if status == ABORTED => {
+            Err(Error::new(Code::Unavailable, format!("transaction {transaction} was not committed"))
+                .because(lost))
+        }
+        Ok(_) => Err(unknown("the server cannot say any more how the transaction ended").because(lost)),
+        Err(silent) => {
+            Err(unknown(&format!("nobody can be asked how the transaction ended: {silent}")).because(lost))
+        }
+    }
+}
+
+fn unknown(text: &str) -> Error {
+    Error::new(Code::OutcomeUnknown, text)
+}
+
+/// Asks a new session how a transaction ended; none where the server lives another life, or has forgotten.
+async fn resolve(shared: &Shared, epoch: &str, transaction: &str) -> Result<Option<String>, Error> {
+    let link = shared.works.fresh().await?;
+    if link.epoch() != epoch {
+        return Ok(None);
+    }
+    // The old session may still be at work on it: its lock is given free when it has ended, one way or the other.
+    if let Ok(key) = transaction.parse::<i64>() {
+        link.rows("waiting for the end of a transaction", queries::TRANSACTION_ENDED, params![key]).await?;
+    }
+    let doing = "asking how a transaction ended";
+    let row = link.first(doing, queries::TRANSACTION_STATUS, params![transaction]).await?;
+    row.map(|row| get::<Option<String>>(&row, 0)).transpose().map(Option::flatten)
+}

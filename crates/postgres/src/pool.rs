@@ -1,0 +1,141 @@
+//! Sessions for works and questions: as many as were allowed, made when they are needed, and given up when they are spoilt.
+//!
+//! Invariants: the number has a limit, and so has the wait for one; a session that is closed, or was left inside a transaction,
+//! is never handed out again. Works have plans that do not change with the size of the tables; sums over everything have a
+//! pool of their own, in which the planner is free. Read next: `link`.
+
+use std::fmt;
+use std::time::Duration;
+
+use deadpool::managed::{self, Metrics, PoolError, RecycleError, RecycleResult};
+use onceward_domain::error::{Code, Error};
+use tokio_postgres::Config;
+use tokio_postgres::config::TargetSessionAttrs;
+
+use crate::link::Link;
+
+/// How long a work waits for a session before it is told to come back later.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// How long a connection may take to come about.
+const CONNECT_PATIENCE: Duration = Duration::from_secs(5);
+
+/// A peer that says nothing for this long is asked whether it is still there, so often, and then given up.
+const SILENCE: Duration = Duration::from_secs(30);
+const ASK_AGAIN: Duration = Duration::from_secs(10);
+const ASKED_LIMIT: u32 = 3;
+
+/// What every session is started with. A transaction that was forgotten, a lock that nobody gives free and a statement that
+/// never ends have an end.
+const SESSION: &str = "-c idle_in_transaction_session_timeout=60s -c lock_timeout=5s -c client_encoding=UTF8";
+
+/// Works look up few rows by key among many, whatever the statistics say: a plan that was made while a table was empty must
+/// still be right when it is not, and none is made again for each call. What disabled ways would cost must not wake the compiler.
+const PINNED: &str = "-c plan_cache_mode=force_generic_plan -c enable_seqscan=off -c enable_bitmapscan=off \
+                      -c enable_hashjoin=off -c enable_mergejoin=off -c enable_material=off -c jit=off \
+                      -c statement_timeout=60s";
+
+/// Sums read whole tables.
+const FREE: &str = "-c statement_timeout=600s";
+
+/// What sessions of a pool are for.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Purpose {
+    /// Works, claims and look-ups.
+    Works,
+    /// Sums over everything.
+    Sums,
+}
+
+/// The settings of sessions for a purpose.
+pub(crate) fn configured(url: &Config, purpose: Purpose) -> Config {
+    let mut config = url.clone();
+    let plans = match purpose {
+        Purpose::Works => PINNED,
+        Purpose::Sums => FREE,
+    };
+    let given = url.get_options().unwrap_or_default();
+    config.options(format!("{SESSION} {plans} {given}"));
+    if url.get_application_name().is_none() {
+        config.application_name("onceward");
+    }
+    config
+        .target_session_attrs(TargetSessionAttrs::ReadWrite)
+        .connect_timeout(CONNECT_PATIENCE)
+        .keepalives(true)
+        .keepalives_idle(SILENCE)
+        .keepalives_interval(ASK_AGAIN)
+        .keepalives_retries(ASKED_LIMIT)
+        .tcp_user_timeout(SILENCE + ASK_AGAIN * ASKED_LIMIT);
+    config
+}
+
+/// Makes sessions.
+pub(crate) struct Maker {
+    config: Config,
+}
+
+impl managed::Manager for Maker {
+    type Type = Link;
+    type Error = Error;
+
+    async fn create(&self) -> Result<Link, Error> {
+        Link::open(&self.config).await
+    }
+
+    async fn recycle(&self, link: &mut Link, _: &Metrics) -> RecycleResult<Error> {
+        if link.is_usable() { Ok(()) } else { Err(RecycleError::message("the session is spoilt")) }
+    }
+}
+
+/// A session on loan.
+pub(crate) type Lent = managed::Object<Maker>;
+
+/// Sessions for one purpose.
+#[derive(Clone)]
+pub(crate) struct Pool {
+    sessions: managed::Pool<Maker>,
+}
+
+impl fmt::Debug for Pool {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("Pool").field("status", &self.sessions.status()).finish_non_exhaustive()
+    }
+}
+
+impl Pool {
+    /// A pool of at most so many sessions; none is made yet.
+    pub(crate) fn new(config: Config, limit: usize) -> Result<Self, Error> {
+        let sessions = managed::Pool::builder(Maker { config })
+            .max_size(limit.max(1))
+            .wait_timeout(Some(PATIENCE))
+            .runtime(deadpool::Runtime::Tokio1)
+            .build()
+            .map_err(|cause| Error::new(Code::Unavailable, "making a pool").because(cause.to_string()))?;
+        Ok(Self { sessions })
+    }
+
+    /// A session, as soon as one is free.
+    pub(crate) async fn link(&self) -> Result<Lent, Error> {
+        self.sessions.get().await.map_err(|cause| match cause {
+            PoolError::Backend(error) => error,
+            PoolError::Closed => Error::new(Code::Unavailable, "the store is closed"),
+            PoolError::Timeout(_) => {
+                Error::new(Code::Unavailable, "no session with the server became free in time")
+            }
+            PoolError::NoRuntimeSpecified | PoolError::PostCreateHook(_) => {
+                Error::new(Code::Unavailable, "the pool gives no session")
+            }
+        })
+    }
+
+    /// A session that is new, whatever the pool holds.
+    pub(crate) async fn fresh(&self) -> Result<Link, Error> {
+        Link::open(&self.sessions.manager().config).await
+    }
+
+    /// Gives out nothing any more.
+    pub(crate) fn close(&self) {
+        self.sessions.close();
+    }
+}
