@@ -12,6 +12,7 @@ mod install;
 mod place;
 mod postgres;
 mod process;
+mod redis;
 mod rocketmq;
 
 use std::fs::{self, File};
@@ -76,7 +77,7 @@ struct Service {
 type Exports = Vec<(&'static str, String)>;
 
 /// Every service, in the order in which they are started.
-const SERVICES: [Service; 2] = [postgres::SERVICE, rocketmq::SERVICE];
+const SERVICES: [Service; 3] = [postgres::SERVICE, redis::SERVICE, rocketmq::SERVICE];
 
 /// Carries out one command. Only `env` writes to stdout.
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
