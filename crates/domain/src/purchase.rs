@@ -172,10 +172,7 @@ impl Purchase {
     pub fn reservation_status(&self) -> ReservationStatus {
         match (self.reservation, self.admission) {
             (Some(status), _) => status,
-            (None, Admission::Absent | Admission::Reserved) => ReservationStatus::Reserved,
-            (None, Admission::OrderCreated | Admission::Reinstated) => ReservationStatus::OrderCreated,
-            (None, Admission::Compensated) => ReservationStatus::Compensated,
-            (None, Admission::Cancelled) => ReservationStatus::Cancelled,
+            (None, known) => known.reservation_status(),
         }
     }
 
@@ -190,10 +187,8 @@ impl Purchase {
     #[must_use]
     pub fn is_admitted(&self, cancelled_frees_limit: bool) -> bool {
         match self.admission {
-            Admission::Reserved | Admission::OrderCreated | Admission::Reinstated => true,
-            Admission::Compensated => false,
-            Admission::Cancelled => !cancelled_frees_limit,
             Admission::Absent => self.holds_a_place(cancelled_frees_limit),
+            known => known.holds_a_place(cancelled_frees_limit),
         }
     }
 }
