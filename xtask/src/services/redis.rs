@@ -51,9 +51,14 @@ pub(super) fn make_data_folder(place: &Place, name: &str) -> Result<PathBuf, Fai
     Ok(folder)
 }
 
+/// The server's program, to be given its arguments.
+pub(super) fn program_command() -> Command {
+    Command::new(program().unwrap_or_else(|| PathBuf::from("redis-server")))
+}
+
 /// A server on this port that keeps its data in this folder.
 pub(super) fn server(place: &Place, data: &str, port: u16) -> Command {
-    let mut command = Command::new(program().unwrap_or_else(|| PathBuf::from("redis-server")));
+    let mut command = program_command();
     command
         .args(["--port", &port.to_string(), "--bind", "127.0.0.1", "--daemonize", "no"])
         .arg("--dir")

@@ -45,6 +45,7 @@ const HOUSE: &[(&str, Layer)] = &[
     ("onceward", Layer::Engine),
     ("onceward-sqlite", Layer::Adapter),
     ("onceward-providers", Layer::Adapter),
+    ("onceward-redis", Layer::Adapter),
     ("onceward-rocketmq", Layer::Adapter),
     ("onceward-http", Layer::Http),
     ("onceward-testkit", Layer::Testkit),
