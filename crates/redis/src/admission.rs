@@ -19,6 +19,7 @@ use onceward_domain::ports::admission::{
     Admission, AdmissionView, Compensate, CompensateCode, OverdueClaim, Projected, Reserve, ReserveAnswer,
     SendClaim, SendSettlement,
 };
+use onceward_domain::ports::clock::Ids;
 use onceward_domain::ports::store::Store;
 use onceward_domain::purchase::{Purchase, Route};
 use onceward_domain::time::{Millis, Timestamp};
@@ -56,14 +57,15 @@ struct Inner {
 
 impl RedisAdmission {
     /// A gate over the servers of these options, in front of this store, on the present tokio runtime. Nothing is sent yet.
+    /// `ids` names what moves between buckets.
     ///
     /// # Errors
     /// [`Code::Invalid`] outside of a runtime.
-    pub fn open(options: Options, store: Arc<dyn Store>) -> Result<Self, Error> {
+    pub fn open(options: Options, store: Arc<dyn Store>, ids: Arc<dyn Ids>) -> Result<Self, Error> {
         let runtime = Handle::try_current().map_err(|cause| {
             Error::new(Code::Invalid, "opening a gate outside of a runtime").because(cause)
         })?;
-        let core = Arc::new(Core::new(options, store));
+        let core = Arc::new(Core::new(options, store, ids));
         let doors = Doors::new(Arc::clone(&core), runtime.clone());
         let inner = Inner { core, doors, send_turn: Turn::default(), overdue_turn: Turn::default() };
         Ok(Self { inner: Arc::new(inner), runtime })

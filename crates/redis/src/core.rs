@@ -12,6 +12,7 @@ use onceward_domain::catalogue::Sku;
 use onceward_domain::error::Error;
 use onceward_domain::facts::Need;
 use onceward_domain::id::{PurchaseId, SkuKey};
+use onceward_domain::ports::clock::Ids;
 use onceward_domain::ports::store::Store;
 use onceward_domain::purchase::Purchase;
 use redis::Value;
@@ -30,6 +31,7 @@ const REGISTRY_AGE: Duration = Duration::from_secs(1);
 pub(crate) struct Core {
     pub(crate) link: Link,
     pub(crate) store: Arc<dyn Store>,
+    pub(crate) ids: Arc<dyn Ids>,
     pub(crate) time: Time,
     pub(crate) prefix: String,
     sales: Mutex<HashMap<SkuKey, Arc<Sale>>>,
@@ -47,11 +49,12 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Core {
-    pub(crate) fn new(options: Options, store: Arc<dyn Store>) -> Self {
+    pub(crate) fn new(options: Options, store: Arc<dyn Store>, ids: Arc<dyn Ids>) -> Self {
         let (time, prefix) = (options.time.clone(), options.prefix.clone());
         Self {
             link: Link::new(options),
             store,
+            ids,
             time,
             prefix,
             sales: Mutex::default(),
@@ -132,10 +135,7 @@ impl Core {
         if is_old {
             let mut command = redis::cmd("SMEMBERS");
             command.arg(registry(&self.prefix));
-            let answer = match self.link.call(&command).await? {
-                Value::Set(values) | Value::Array(values) => values,
-                _ => return Err(reply::unexpected(DOING)),
-            };
+            let answer = reply::list(DOING, self.link.call(&command).await?)?;
             let mut buckets: Vec<BucketId> = Vec::with_capacity(answer.len());
             for one in reply::all_bytes(DOING, answer)? {
                 buckets.extend(BucketId::parse(reply::text(DOING, &one)?));

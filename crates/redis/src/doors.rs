@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use onceward_domain::error::{Code, Error};
+use onceward_domain::error::{Class, Code, Error};
 use onceward_domain::id::SkuKey;
 use onceward_domain::ports::admission::{Reserve, ReserveAnswer};
 use onceward_domain::purchase::Route;
@@ -36,15 +36,33 @@ const REBUILD_PATIENCE: Duration = Duration::from_secs(2);
 /// How long a new limit may take to be heard of.
 const LIMIT_AGE: Duration = Duration::from_secs(1);
 
+/// The script's answers for a bucket that lets nobody in.
+const NEVER_OPENED: i64 = -1;
+const OTHER_HISTORY: i64 = -2;
+
 const DOING: &str = "a reservation";
 
 type Answers = Result<Vec<ReserveAnswer>, Error>;
 
+/// All answers, or one error for all. Where somebody was heard, nothing may be called "not happened".
+fn whole(answers: Vec<Result<ReserveAnswer, Error>>) -> Answers {
+    let is_any_heard = answers.iter().any(Result::is_ok);
+    answers.into_iter().collect::<Answers>().map_err(|error| {
+        if is_any_heard && error.class() == Class::Retryable {
+            return Error::new(Code::OutcomeUnknown, "reserving: a part of it has happened").because(error);
+        }
+        error
+    })
+}
+
 /// Commands of one caller for one bucket.
 struct Group {
     commands: Vec<Reserve>,
-    answer: oneshot::Sender<Answers>,
+    answer: oneshot::Sender<Vec<Result<ReserveAnswer, Error>>>,
 }
+
+/// Commands for one bucket of a sale, each with its place among all that came together.
+type Part = (Arc<Sale>, u16, Vec<(usize, Reserve)>);
 
 /// All doors of a node.
 pub(crate) struct Doors {
@@ -59,33 +77,36 @@ impl Doors {
     }
 
     pub(crate) async fn reserve(&self, commands: Vec<Reserve>) -> Answers {
-        let mut answers: Vec<Option<ReserveAnswer>> = commands.iter().map(|_| None).collect();
+        let mut answers: Vec<Option<Result<ReserveAnswer, Error>>> = commands.iter().map(|_| None).collect();
         let mut waiting = Vec::new();
         for (sale, number, group) in self.by_bucket(commands, &mut answers).await? {
             let (places, commands): (Vec<usize>, Vec<Reserve>) = group.into_iter().unzip();
             let (answer, heard) = oneshot::channel();
-            let door = self.door(&sale, number);
-            door.try_send(Group { commands, answer })
-                .map_err(|_| Error::new(Code::Backlog, format!("reserving of {}", sale.key)))?;
-            waiting.push((places, heard));
+            if self.door(&sale, number).try_send(Group { commands, answer }).is_ok() {
+                waiting.push((places, heard));
+            } else {
+                let full = || Error::new(Code::Backlog, format!("reserving of {}", sale.key));
+                places.into_iter().for_each(|place| answers[place] = Some(Err(full())));
+            }
         }
         for (places, heard) in waiting {
-            let lost = |cause| Error::new(Code::OutcomeUnknown, "waiting at a door").because(cause);
-            for (place, answer) in places.into_iter().zip(heard.await.map_err(lost)??) {
+            let lost = || Error::new(Code::OutcomeUnknown, "waiting at a door that was closed");
+            let heard = heard.await.unwrap_or_else(|_| places.iter().map(|_| Err(lost())).collect());
+            for (place, answer) in places.into_iter().zip(heard) {
                 answers[place] = Some(answer);
             }
         }
-        Ok(answers.into_iter().map(|one| one.expect("every command has a place")).collect())
+        whole(answers.into_iter().map(|one| one.expect("every command has a place")).collect())
     }
 
     /// Parts commands by their buckets, keeping their order; what is not on sale is answered at once.
     async fn by_bucket(
         &self,
         commands: Vec<Reserve>,
-        answers: &mut [Option<ReserveAnswer>],
-    ) -> Result<Vec<(Arc<Sale>, u16, Vec<(usize, Reserve)>)>, Error> {
+        answers: &mut [Option<Result<ReserveAnswer, Error>>],
+    ) -> Result<Vec<Part>, Error> {
         let mut sales: HashMap<SkuKey, Option<Arc<Sale>>> = HashMap::new();
-        let mut groups: Vec<(Arc<Sale>, u16, Vec<(usize, Reserve)>)> = Vec::new();
+        let mut groups: Vec<Part> = Vec::new();
         let mut places: HashMap<BucketId, usize> = HashMap::new();
         for (place, command) in commands.into_iter().enumerate() {
             let sale = match sales.get(&command.key) {
@@ -97,7 +118,7 @@ impl Doors {
                 }
             };
             let Some(sale) = sale else {
-                answers[place] = Some(ReserveAnswer::Unknown);
+                answers[place] = Some(Ok(ReserveAnswer::Unknown));
                 continue;
             };
             let count = u16::try_from(sale.buckets.len()).expect("a SKU has few buckets");
@@ -179,7 +200,30 @@ impl Keeper {
         }
     }
 
+    /// Lets in whom there is something for, also where it has to be brought from other buckets first.
     async fn let_in(&mut self, commands: &[&Reserve]) -> Answers {
+        let mut answers = self.let_in_here(commands).await?;
+        for _bucket in 1..self.sale.buckets.len() {
+            // From here on somebody may have been let in, whatever else goes wrong.
+            let unknown =
+                |cause| Error::new(Code::OutcomeUnknown, "reserving from other buckets").because(cause);
+            let refused: Vec<usize> =
+                (0..answers.len()).filter(|place| answers[*place] == ReserveAnswer::SoldOut).collect();
+            let wanted: i64 = refused.iter().map(|place| i64::from(commands[*place].quantity)).sum();
+            if refused.is_empty()
+                || !self.core.borrow(&self.sale, self.bucket(), wanted).await.map_err(unknown)?
+            {
+                break;
+            }
+            let again: Vec<&Reserve> = refused.iter().map(|place| commands[*place]).collect();
+            for (place, answer) in refused.into_iter().zip(self.let_in_here(&again).await.map_err(unknown)?) {
+                answers[place] = answer;
+            }
+        }
+        Ok(answers)
+    }
+
+    async fn let_in_here(&mut self, commands: &[&Reserve]) -> Answers {
         if self.rebuild.is_none()
             && let Some(answers) = self.call(commands).await?
         {
@@ -239,43 +283,57 @@ impl Keeper {
             &keys.deadline,
             &keys.overdue,
         ];
-        match self.core.run(&script::RESERVE, &keys, &arguments).await? {
-            Value::Int(-1 | -2) => Ok(None),
-            answer => {
-                let answers = reply::list(DOING, answer)?;
-                if answers.len() != commands.len() {
-                    return Err(reply::unexpected(DOING));
-                }
-                answers
-                    .iter()
-                    .zip(commands)
-                    .map(|(one, command)| read(one, command))
-                    .collect::<Answers>()
-                    .map(Some)
-            }
+        let answer = self.core.run(&script::RESERVE, &keys, &arguments).await?;
+        if reply::is_number(&answer, NEVER_OPENED) || reply::is_number(&answer, OTHER_HISTORY) {
+            return Ok(None);
         }
+        let answers = reply::list(DOING, answer)?;
+        if answers.len() != commands.len() {
+            return Err(reply::unexpected(DOING));
+        }
+        answers.iter().zip(commands).map(|(one, command)| read(one, command)).collect::<Answers>().map(Some)
     }
 }
 
+/// What the script says of one request.
 fn read(answer: &Value, command: &Reserve) -> Result<ReserveAnswer, Error> {
-    match answer {
-        Value::Int(1) => Ok(ReserveAnswer::Queued { reservation: command.purchase.reservation() }),
-        Value::Int(-1) => Ok(ReserveAnswer::RequestConflict),
-        Value::Int(-2) => Ok(ReserveAnswer::NotOpen),
-        Value::Int(-3) => Ok(ReserveAnswer::LimitReached { live: None }),
-        Value::Int(-4) => Ok(ReserveAnswer::SoldOut),
-        Value::BulkString(bytes) => match bytes.split_first() {
-            Some((b'L', id)) => {
-                Ok(ReserveAnswer::LimitReached { live: Some(reply::id(DOING, id)?.reservation()) })
-            }
-            Some((b'R', rest)) => {
-                let (digit, id) = rest.split_first().ok_or_else(|| reply::unexpected(DOING))?;
-                let state = state_of(*digit).ok_or_else(|| reply::unexpected(DOING))?;
-                let reservation = reply::id(DOING, id)?.reservation();
-                Ok(ReserveAnswer::Repeat { reservation, status: state.reservation_status() })
-            }
-            _ => Err(reply::unexpected(DOING)),
-        },
-        _ => Err(reply::unexpected(DOING)),
+    let unexpected = || reply::unexpected(DOING);
+    if let Value::Int(code) = answer {
+        return match code {
+            1 => Ok(ReserveAnswer::Queued { reservation: command.purchase.reservation() }),
+            -1 => Ok(ReserveAnswer::RequestConflict),
+            -2 => Ok(ReserveAnswer::NotOpen),
+            -3 => Ok(ReserveAnswer::LimitReached { live: None }),
+            -4 => Ok(ReserveAnswer::SoldOut),
+            _ => Err(unexpected()),
+        };
+    }
+    let Value::BulkString(bytes) = answer else { return Err(unexpected()) };
+    match bytes.as_slice() {
+        [b'L', id @ ..] => {
+            Ok(ReserveAnswer::LimitReached { live: Some(reply::id(DOING, id)?.reservation()) })
+        }
+        [b'R', digit, id @ ..] => {
+            let state = state_of(*digit).ok_or_else(unexpected)?;
+            let reservation = reply::id(DOING, id)?.reservation();
+            Ok(ReserveAnswer::Repeat { reservation, status: state.reservation_status() })
+        }
+        _ => Err(unexpected()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dr_02_what_happened_in_part_is_an_unknown_outcome() {
+        let failed = |code| Err(Error::new(code, "a part"));
+        let heard = || Ok(ReserveAnswer::SoldOut);
+        let class = |parts| whole(parts).unwrap_err().class();
+        assert_eq!(whole(vec![heard(), heard()]).unwrap().len(), 2);
+        assert_eq!(class(vec![failed(Code::Unavailable), failed(Code::Backlog)]), Class::Retryable);
+        assert_eq!(class(vec![heard(), failed(Code::Unavailable)]), Class::UnknownOutcome);
+        assert_eq!(class(vec![heard(), failed(Code::ConstraintViolated)]), Class::Manual);
     }
 }

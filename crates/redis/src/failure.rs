@@ -76,11 +76,13 @@ pub(crate) fn is_unknown_script(cause: &RedisError) -> bool {
 /// Whether the connection is of no use any more: it broke, its answers may be out of step, or it leads to a server that is
 /// not the primary any more.
 pub(crate) fn breaks_the_line(cause: &RedisError) -> bool {
-    match cause.kind() {
-        ErrorKind::Io | ErrorKind::Parse | ErrorKind::Client => true,
-        ErrorKind::Server(kind) => matches!(kind, ServerErrorKind::ReadOnly | ServerErrorKind::MasterDown),
-        _ => false,
-    }
+    matches!(
+        cause.kind(),
+        ErrorKind::Io
+            | ErrorKind::Parse
+            | ErrorKind::Client
+            | ErrorKind::Server(ServerErrorKind::ReadOnly | ServerErrorKind::MasterDown)
+    )
 }
 
 #[cfg(test)]

@@ -28,6 +28,9 @@ const LOOKS_AT_ONCE: usize = 128;
 /// Most batches that one script call claims or ends.
 const BATCHES_OF_ONE_CALL: u32 = 16;
 
+/// In a cluster each bucket is judged by its own server's clock, which may be so far ahead of the one that was asked.
+const SKEW: Millis = Millis(1_000);
+
 const DOING: &str = "a claim";
 
 /// Which of the two.
@@ -91,7 +94,7 @@ impl Core {
     ) -> Result<Vec<Batch>, Error> {
         let mut due = self.heads(way).await?;
         let now = self.now().await?;
-        due.retain(|(_, _, at)| *at <= now);
+        due.retain(|(_, _, at)| *at <= now.plus(SKEW));
         if due.is_empty() {
             return Ok(Vec::new());
         }
@@ -200,7 +203,7 @@ impl Core {
                     let mut command = redis::cmd("ZRANGE");
                     command.arg(scores).arg(0).arg(0).arg("WITHSCORES");
                     let answer = reply::list(DOING, self.link.call(&command).await?)?;
-                    let score = answer.get(1).map(score_of).transpose()?;
+                    let score = answer.get(1).map(|one| reply::score(DOING, one)).transpose()?;
                     Ok::<_, Error>(score.map(|at| (Arc::clone(&sale), number, at)))
                 }
             };
@@ -222,19 +225,6 @@ impl Core {
             _ => Err(reply::unexpected(DOING)),
         }
     }
-}
-
-/// Scores are whole milliseconds; servers may write large ones with an exponent.
-fn score_of(value: &Value) -> Result<Timestamp, Error> {
-    let score = match value {
-        Value::Double(score) => *score,
-        Value::BulkString(bytes) => {
-            reply::text(DOING, bytes)?.parse().map_err(|_| reply::unexpected(DOING))?
-        }
-        _ => return Err(reply::unexpected(DOING)),
-    };
-    #[expect(clippy::cast_possible_truncation, reason = "a score is a whole number below 2^53")]
-    Ok(Timestamp(score as i64))
 }
 
 fn read_batch(way: Way, key: &SkuKey, bucket: &Bucket, wait: Millis, value: Value) -> Result<Batch, Error> {

@@ -18,19 +18,26 @@
 
 mod admission;
 mod bucket;
+pub mod compare;
 mod core;
 mod doors;
 mod failure;
+mod lane;
 mod lanes;
 mod link;
+mod loans;
 mod moves;
 mod names;
 mod options;
 mod project;
+mod queue;
 mod rebuild;
 mod record;
 mod reply;
 mod script;
+mod trigger;
 
 pub use admission::RedisAdmission;
 pub use options::{Options, Time};
+pub use queue::RedisQueue;
+pub use trigger::RedisTrigger;

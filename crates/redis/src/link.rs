@@ -129,15 +129,21 @@ impl Link {
     /// Asks for what a gate relies on: that nothing is evicted (design.md §5).
     pub(crate) async fn check(&self) -> Result<(), Error> {
         let answer = self.call(redis::cmd("INFO").arg("memory")).await?;
-        let text = redis::from_redis_value::<String>(answer).unwrap_or_default();
-        let policy = text.lines().find_map(|line| line.strip_prefix("maxmemory_policy:"));
-        match policy.map(str::trim) {
-            Some("noeviction") => Ok(()),
-            other => {
-                let found = other.unwrap_or("no answer");
+        // A cluster answers for each of its servers.
+        let servers = if let Value::Map(servers) = answer {
+            servers.into_iter().map(|(_, text)| text).collect()
+        } else {
+            vec![answer]
+        };
+        for server in servers {
+            let text = redis::from_redis_value::<String>(server).unwrap_or_default();
+            let policy = text.lines().find_map(|line| line.strip_prefix("maxmemory_policy:")).map(str::trim);
+            if policy != Some("noeviction") {
+                let found = policy.unwrap_or("not known");
                 let text = format!("Redis must keep every key: maxmemory-policy is {found}, not noeviction");
-                Err(Error::new(Code::Invalid, text))
+                return Err(Error::new(Code::Invalid, text));
             }
         }
+        Ok(())
     }
 }

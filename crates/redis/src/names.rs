@@ -28,6 +28,8 @@ pub(crate) struct Keys {
     pub(crate) deadline: String,
     pub(crate) overdue: String,
     pub(crate) comp: String,
+    pub(crate) loans: String,
+    pub(crate) borrowed: String,
 }
 
 /// The set of all buckets that were ever opened, for workers that were not told of them.
@@ -50,6 +52,8 @@ impl Keys {
             deadline: name("deadline"),
             overdue: name("overdue"),
             comp: name("comp"),
+            loans: name("loans"),
+            borrowed: name("borrowed"),
         }
     }
 }

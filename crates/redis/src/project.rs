@@ -171,10 +171,11 @@ impl Core {
                 arguments.extend([step.id.bytes().as_slice(), step.moves, &step.record]);
             }
             let keys = [bucket.keys.counter.as_str(), &bucket.keys.reservation, &bucket.keys.user];
-            match self.run(&script::PROJECT, &keys, &arguments).await? {
-                redis::Value::Int(CLOSED) => return Ok(None),
-                answer => codes.extend(reply::numbers(DOING, answer)?),
+            let answer = self.run(&script::PROJECT, &keys, &arguments).await?;
+            if reply::is_number(&answer, CLOSED) {
+                return Ok(None);
             }
+            codes.extend(reply::numbers(DOING, answer)?);
         }
         Ok(Some(codes))
     }
@@ -215,7 +216,7 @@ impl Core {
             for bucket in &sale.buckets {
                 // Whose bucket it is, the command does not say: one that does not know it changes nothing.
                 let asked: Vec<&Compensate> = left.iter().map(|at| &commands[*at]).collect();
-                let codes = self.compensate_in(&sale, bucket, &asked).await?;
+                let codes = self.compensate_opened(&sale, bucket, &asked).await?;
                 for (at, code) in left.iter().zip(&codes) {
                     answers[*at] = *code;
                 }
@@ -226,12 +227,26 @@ impl Core {
         Ok(answers)
     }
 
-    pub(crate) async fn compensate_in(
+    async fn compensate_opened(
         &self,
         sale: &Sale,
         bucket: &Bucket,
         commands: &[&Compensate],
     ) -> Result<Vec<CompensateCode>, Error> {
+        if let Some(codes) = self.compensate_in(sale, bucket, commands).await? {
+            return Ok(codes);
+        }
+        self.open(sale, bucket).await?;
+        self.compensate_in(sale, bucket, commands).await?.ok_or_else(|| reply::unexpected(DOING))
+    }
+
+    /// Gives units of one bucket back; an answer each, in order. None where the bucket is not there.
+    pub(crate) async fn compensate_in(
+        &self,
+        sale: &Sale,
+        bucket: &Bucket,
+        commands: &[&Compensate],
+    ) -> Result<Option<Vec<CompensateCode>>, Error> {
         let states = codes();
         let mut answers = Vec::with_capacity(commands.len());
         for part in commands.chunks(MOVES_OF_ONE_CALL) {
@@ -247,19 +262,15 @@ impl Core {
             }
             let keys = &bucket.keys;
             let keys = [keys.counter.as_str(), &keys.reservation, &keys.user, &keys.comp];
-            match self.run(&script::COMPENSATE, &keys, &arguments).await? {
-                // It holds nothing, so there is nothing to give back.
-                redis::Value::Int(CLOSED_FOR_RELEASE) => {
-                    answers.extend(part.iter().map(|_| CompensateCode::Missing));
-                }
-                answer => {
-                    for number in reply::numbers(DOING, answer)? {
-                        answers.push(code_of(number).ok_or_else(|| reply::unexpected(DOING))?);
-                    }
-                }
+            let answer = self.run(&script::COMPENSATE, &keys, &arguments).await?;
+            if reply::is_number(&answer, CLOSED_FOR_RELEASE) {
+                return Ok(None);
+            }
+            for number in reply::numbers(DOING, answer)? {
+                answers.push(code_of(number).ok_or_else(|| reply::unexpected(DOING))?);
             }
         }
-        Ok(answers)
+        Ok(Some(answers))
     }
 
     /// What no bucket knows. Where the reservation is older than the bucket's last opening, Redis has lost it, and the bucket

@@ -59,6 +59,9 @@ impl Core {
         let missing = || Error::new(Code::NotFound, format!("rebuilding the gate of {}", sale.key));
         let sku = self.sku(&sale.key).await?.ok_or_else(missing)?;
         let (epoch, history) = self.prepare(sale, bucket, &sku).await?;
+        for lender in &sale.buckets {
+            self.finish_loans(sale, lender).await?;
+        }
         self.catch_up_adjustments(sale, bucket, &sku).await?;
         self.replay_orders(sale, bucket).await?;
         self.replay_compensations(sale, bucket).await?;
@@ -117,10 +120,8 @@ impl Core {
     pub(crate) async fn field(&self, bucket: &Bucket, name: &str) -> Result<Option<i64>, Error> {
         let mut command = redis::cmd("HGET");
         command.arg(&bucket.keys.counter).arg(name);
-        match self.link.call(&command).await? {
-            redis::Value::Nil => Ok(None),
-            value => reply::number(DOING, &value).map(Some),
-        }
+        let answer = self.link.call(&command).await?;
+        if answer == redis::Value::Nil { Ok(None) } else { reply::number(DOING, &answer).map(Some) }
     }
 
     /// Adjustments whose projection was lost do not come again: their sum is what the stock of record has more.

@@ -3,6 +3,7 @@
 //! Invariant: an answer of another shape than the script's head says is a defect, not a guess.
 
 use onceward_domain::error::{Code, Error};
+use onceward_domain::time::Timestamp;
 use redis::Value;
 
 fn strange(doing: &str) -> Error {
@@ -11,19 +12,25 @@ fn strange(doing: &str) -> Error {
 
 /// A whole number, also where it comes as text.
 pub(crate) fn number(doing: &str, value: &Value) -> Result<i64, Error> {
-    match value {
-        Value::Int(number) => Ok(*number),
-        Value::BulkString(bytes) => text(doing, bytes)?.parse().map_err(|_| strange(doing)),
-        _ => Err(strange(doing)),
+    if let Value::Int(number) = value {
+        return Ok(*number);
     }
+    let Value::BulkString(bytes) = value else { return Err(strange(doing)) };
+    text(doing, bytes)?.parse().map_err(|_| strange(doing))
 }
 
-/// A list.
+/// A list. Newer forms of the protocol tell sets and maps apart from it.
 pub(crate) fn list(doing: &str, value: Value) -> Result<Vec<Value>, Error> {
-    match value {
-        Value::Array(values) => Ok(values),
-        _ => Err(strange(doing)),
+    if let Value::Map(pairs) = value {
+        return Ok(pairs.into_iter().flat_map(|(name, value)| [name, value]).collect());
     }
+    let (Value::Array(values) | Value::Set(values)) = value else { return Err(strange(doing)) };
+    Ok(values)
+}
+
+/// Whether a script has said this instead of a list.
+pub(crate) fn is_number(value: &Value, number: i64) -> bool {
+    matches!(value, Value::Int(said) if *said == number)
 }
 
 /// Numbers.
@@ -33,10 +40,8 @@ pub(crate) fn numbers(doing: &str, value: Value) -> Result<Vec<i64>, Error> {
 
 /// Bytes.
 pub(crate) fn bytes(doing: &str, value: Value) -> Result<Vec<u8>, Error> {
-    match value {
-        Value::BulkString(bytes) => Ok(bytes),
-        _ => Err(strange(doing)),
-    }
+    let Value::BulkString(bytes) = value else { return Err(strange(doing)) };
+    Ok(bytes)
 }
 
 /// Many of them.
@@ -47,6 +52,18 @@ pub(crate) fn all_bytes(doing: &str, values: Vec<Value>) -> Result<Vec<Vec<u8>>,
 /// Text.
 pub(crate) fn text<'a>(doing: &str, bytes: &'a [u8]) -> Result<&'a str, Error> {
     std::str::from_utf8(bytes).map_err(|_| strange(doing))
+}
+
+/// A score: a whole number of milliseconds; servers may write a large one with an exponent.
+pub(crate) fn score(doing: &str, value: &Value) -> Result<Timestamp, Error> {
+    let score = if let Value::Double(score) = value {
+        *score
+    } else {
+        let Value::BulkString(bytes) = value else { return Err(strange(doing)) };
+        text(doing, bytes)?.parse().map_err(|_| strange(doing))?
+    };
+    #[expect(clippy::cast_possible_truncation, reason = "a score is a whole number below 2^53")]
+    Ok(Timestamp(score as i64))
 }
 
 /// Sixteen bytes, as ids have.

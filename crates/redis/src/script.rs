@@ -70,6 +70,10 @@ scripts! {
     ADJUST "admission/adjust.lua";
     /// Tells of a new limit.
     RULES "admission/rules.lua";
+    /// Takes units out of a bucket for another one.
+    LEND "admission/lend.lua";
+    /// Puts them into the other one.
+    BORROW "admission/borrow.lua";
     /// Looks a reservation up.
     FIND "admission/find.lua";
     /// Makes a bucket, closed.
@@ -78,6 +82,24 @@ scripts! {
     OPEN "admission/open.lua";
     /// Pages through its reservations.
     WALK "admission/walk.lua";
+    /// Puts work into a lane.
+    PUT "queue/put.lua";
+    /// Claims work.
+    CLAIM_WORK "queue/claim.lua";
+    /// Ends claims of work.
+    SETTLE_WORK "queue/settle.lua";
+    /// Takes work out.
+    REMOVE "queue/remove.lua";
+    /// Gives work another due-time.
+    RESCHEDULE "queue/reschedule.lua";
+    /// One lane at a glance.
+    STATUS "queue/status.lua";
+    /// A page of work.
+    LIST "queue/list.lua";
+    /// Brings exhausted work back.
+    REPLAY "queue/replay.lua";
+    /// What others are measured against.
+    PLAIN "plain/reserve.lua";
 }
 
 #[cfg(test)]
