@@ -34,22 +34,22 @@ fn em_02_a_gate_over_a_cluster_keeps_every_promise() {
 }
 
 fn keeps_every_promise_of_a_gate(servers: Servers) {
-    let runtime = Runtime::new().unwrap();
+    let runtime = Runtime::new().expect("a runtime starts");
     let grounds = Mutex::new(Vec::new());
     admission::run_all(&|clock| {
         let ground = Ground::on(servers, "gate");
         let options = ground.options().with_time(Time::Handed(clock.clone()));
-        grounds.lock().unwrap().push(ground);
+        grounds.lock().expect("nobody panics with it").push(ground);
         let store = Arc::new(ModelStore::new(clock));
         let _inside = runtime.enter();
         let ids = Arc::new(CountingIds::new("gate"));
-        (store.clone(), Arc::new(RedisAdmission::open(options, store, ids).unwrap()))
+        (store.clone(), Arc::new(RedisAdmission::open(options, store, ids).expect("inside of a runtime")))
     });
 }
 
 #[test]
 fn fs_18_a_gate_over_redis_survives_the_loss_of_what_it_knows() {
-    let runtime = Runtime::new().unwrap();
+    let runtime = Runtime::new().expect("a runtime starts");
     loss::run_all(&|clock| {
         let ground = Arc::new(Ground::new("loss"));
         let options = ground.options().with_time(Time::Handed(clock.clone()));
@@ -62,8 +62,8 @@ fn fs_18_a_gate_over_redis_survives_the_loss_of_what_it_knows() {
             store,
             gate: Arc::new(gate),
             lose_everything: Box::new(move || for_loss.lose_everything()),
-            keep: Box::new(move || *to_keep.lock().unwrap() = for_keeping.contents()),
-            fall_back: Box::new(move || ground.fall_back(&kept.lock().unwrap())),
+            keep: Box::new(move || *to_keep.lock().expect("nobody panics with it") = for_keeping.contents()),
+            fall_back: Box::new(move || ground.fall_back(&kept.lock().expect("nobody panics with it"))),
         }
     });
 }
@@ -84,14 +84,14 @@ fn em_02_a_queue_over_a_cluster_keeps_every_promise() {
 }
 
 fn keeps_every_promise_of_a_queue(servers: Servers) {
-    let runtime = Runtime::new().unwrap();
+    let runtime = Runtime::new().expect("a runtime starts");
     let grounds = Mutex::new(Vec::new());
     due_queue::run_all(&|clock| {
         let ground = Ground::on(servers, "queue");
         let options = ground.options().with_time(Time::Handed(clock.clone()));
-        grounds.lock().unwrap().push(ground);
+        grounds.lock().expect("nobody panics with it").push(ground);
         let _inside = runtime.enter();
-        let queue = Arc::new(RedisQueue::open(options).unwrap());
+        let queue = Arc::new(RedisQueue::open(options).expect("inside of a runtime"));
         let carried = carry(queue.clone(), clock);
         UnderTest { queue, notices: Box::new(carried) }
     });
@@ -99,14 +99,14 @@ fn keeps_every_promise_of_a_queue(servers: Servers) {
 
 #[test]
 fn ot_10_a_trigger_over_redis_keeps_every_promise() {
-    let runtime = Runtime::new().unwrap();
+    let runtime = Runtime::new().expect("a runtime starts");
     let grounds = Mutex::new(Vec::new());
     deadline::run_all(&|clock| {
         let ground = Ground::on(Servers::Single, "trigger");
         let options = ground.options().with_time(Time::Handed(clock.clone()));
-        grounds.lock().unwrap().push(ground);
+        grounds.lock().expect("nobody panics with it").push(ground);
         let _inside = runtime.enter();
-        let trigger = RedisTrigger::new(RedisQueue::open(options).unwrap());
+        let trigger = RedisTrigger::new(RedisQueue::open(options).expect("inside of a runtime"));
         (Arc::new(ModelStore::new(clock)), Arc::new(trigger))
     });
 }
@@ -117,18 +117,18 @@ fn carry(queue: Arc<RedisQueue>, clock: Arc<dyn Clock>) -> impl Fn() -> Vec<Noti
     move || {
         let lane = Lane::new("work");
         loop {
-            let found = block_on(queue.to_announce(lane.clone(), 100)).unwrap();
+            let found = block_on(queue.to_announce(lane.clone(), 100)).expect("the queue answers");
             if found.is_empty() {
-                return written.lock().unwrap().clone();
+                return written.lock().expect("nobody panics with it").clone();
             }
-            let mut written = written.lock().unwrap();
+            let mut written = written.lock().expect("nobody panics with it");
             for one in &found {
                 let notice = work_exhausted(&lane, &one.member, one.token, clock.now());
                 if written.iter().all(|known| known.id != notice.id) {
                     written.push(notice);
                 }
             }
-            block_on(queue.announced(lane.clone(), found)).unwrap();
+            block_on(queue.announced(lane.clone(), found)).expect("the queue answers");
         }
     }
 }

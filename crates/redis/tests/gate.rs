@@ -24,7 +24,7 @@ fn queued(number: u64) -> ReserveAnswer {
 }
 
 async fn counters(gate: &RedisAdmission, sale: &Sale) -> (i64, i64, i64) {
-    let bucket = gate.counters(sale.key.clone()).await.unwrap().unwrap();
+    let bucket = gate.counters(sale.key.clone()).await.expect("the gate answers").expect("it is on sale");
     let Bucket { initial, available, open_reserved, committed, .. } = bucket;
     assert_eq!(initial, available + open_reserved + committed);
     (available, open_reserved, committed)
@@ -39,10 +39,12 @@ async fn pr_02_of_a_thousand_requests_of_one_buyer_at_once_one_is_let_in() {
     let mut winners = Vec::new();
     let mut told = Vec::new();
     for answer in all {
-        match answer.unwrap() {
-            ReserveAnswer::Queued { reservation } => winners.push(reservation),
-            ReserveAnswer::LimitReached { live } => told.push(live),
-            other => panic!("{other:?}"),
+        let answer = answer.unwrap();
+        if let ReserveAnswer::Queued { reservation } = answer {
+            winners.push(reservation);
+        } else {
+            let ReserveAnswer::LimitReached { live } = answer else { panic!("{answer:?}") };
+            told.push(live);
         }
     }
     assert_eq!(winners.len(), 1);
@@ -56,7 +58,7 @@ async fn fs_01_of_many_buyers_at_once_as_many_are_let_in_as_there_are_units() {
     let sale = Sale::of(300, 2, 1).await;
     let gates = [sale.gate(ground.options()), sale.gate(ground.options())];
     let ask = |number: u64| {
-        let gate = &gates[usize::from(number % 2 == 0)];
+        let gate = &gates[usize::from(number.is_multiple_of(2))];
         reserve(gate, sale.command(number, &format!("u{number}"), 1))
     };
     let all = join_all((0..1_000).map(ask)).await;
