@@ -12,6 +12,9 @@ mod install;
 mod place;
 mod postgres;
 mod process;
+mod redis;
+mod redis_cluster;
+mod redis_sentinel;
 mod rocketmq;
 
 use std::fs::{self, File};
@@ -76,7 +79,8 @@ struct Service {
 type Exports = Vec<(&'static str, String)>;
 
 /// Every service, in the order in which they are started.
-const SERVICES: [Service; 2] = [postgres::SERVICE, rocketmq::SERVICE];
+const SERVICES: [Service; 5] =
+    [postgres::SERVICE, redis::SERVICE, redis_sentinel::SERVICE, redis_cluster::SERVICE, rocketmq::SERVICE];
 
 /// Carries out one command. Only `env` writes to stdout.
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {

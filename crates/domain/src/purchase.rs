@@ -201,13 +201,7 @@ impl Purchase {
     /// The reservation's state as a caller should hear it: the store of record before admission.
     #[must_use]
     pub fn reservation_status(&self) -> ReservationStatus {
-        match (self.reservation, self.admission) {
-            (Some(status), _) => status,
-            (None, Admission::Absent | Admission::Reserved) => ReservationStatus::Reserved,
-            (None, Admission::OrderCreated | Admission::Reinstated) => ReservationStatus::OrderCreated,
-            (None, Admission::Compensated) => ReservationStatus::Compensated,
-            (None, Admission::Cancelled) => ReservationStatus::Cancelled,
-        }
+        self.reservation.unwrap_or_else(|| self.admission.reservation_status())
     }
 
     /// Whether the purchase holds a place under `per_user_limit`, as the store of record sees it (FS-20).
@@ -220,11 +214,9 @@ impl Purchase {
     /// Whether it holds a place as admission sees it: let in, and neither given back nor freed.
     #[must_use]
     pub fn is_admitted(&self, cancelled_frees_limit: bool) -> bool {
-        match self.admission {
-            Admission::Reserved | Admission::OrderCreated | Admission::Reinstated => true,
-            Admission::Compensated => false,
-            Admission::Cancelled => !cancelled_frees_limit,
-            Admission::Absent => self.holds_a_place(cancelled_frees_limit),
+        if self.admission == Admission::Absent {
+            return self.holds_a_place(cancelled_frees_limit);
         }
+        self.admission.holds_a_place(cancelled_frees_limit)
     }
 }

@@ -46,6 +46,7 @@ const HOUSE: &[(&str, Layer)] = &[
     ("onceward-sqlite", Layer::Adapter),
     ("onceward-postgres", Layer::Adapter),
     ("onceward-providers", Layer::Adapter),
+    ("onceward-redis", Layer::Adapter),
     ("onceward-rocketmq", Layer::Adapter),
     ("onceward-http", Layer::Http),
     ("onceward-testkit", Layer::Testkit),

@@ -114,12 +114,7 @@ fn release_one(facts: &mut Facts, draft: &mut Draft, command: &Compensate) -> Re
         let is_same = marker == command.compensation;
         return Ok(if is_same { CompensateCode::AlreadyApplied } else { CompensateCode::MarkerConflict });
     }
-    let code = match purchase.admission {
-        Admission::Reserved => CompensateCode::Applied,
-        Admission::Compensated => CompensateCode::AlreadyApplied,
-        Admission::OrderCreated | Admission::Reinstated => CompensateCode::OrderExists,
-        Admission::Cancelled | Admission::Absent => CompensateCode::WrongState,
-    };
+    let code = CompensateCode::unmarked(purchase.admission);
     if code == CompensateCode::Applied {
         let row =
             purchase.admission.next(AdmissionEvent::Compensate).expect("a reserved one may be released");

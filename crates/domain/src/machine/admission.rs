@@ -4,6 +4,7 @@
 //! committed` holds after every move, whatever the order in which projections arrive. `ABSENT` is where a
 //! reservation starts; a cancellation that overtakes the creation has rows of its own.
 
+use super::reservation::Reservation;
 use super::{Effect, Machine, rows, states};
 
 states! {
@@ -21,6 +22,30 @@ states! {
         Cancelled "CANCELLED",
         /// Late money brought a cancelled order back; units are committed again.
         Reinstated "REINSTATED",
+    }
+}
+
+impl Admission {
+    /// The reservation's state as a caller should hear it, as long as the store of record knows nothing of it.
+    #[must_use]
+    pub fn reservation_status(self) -> Reservation {
+        match self {
+            Self::Absent | Self::Reserved => Reservation::Reserved,
+            Self::OrderCreated | Self::Reinstated => Reservation::OrderCreated,
+            Self::Compensated => Reservation::Compensated,
+            Self::Cancelled => Reservation::Cancelled,
+        }
+    }
+
+    /// Whether it holds a place under the buyer's limit, as admission sees it: let in, and neither given back nor freed
+    /// (FS-20).
+    #[must_use]
+    pub fn holds_a_place(self, cancelled_frees_limit: bool) -> bool {
+        match self {
+            Self::Reserved | Self::OrderCreated | Self::Reinstated => true,
+            Self::Absent | Self::Compensated => false,
+            Self::Cancelled => !cancelled_frees_limit,
+        }
     }
 }
 

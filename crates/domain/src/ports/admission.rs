@@ -123,6 +123,17 @@ impl CompensateCode {
         Self::MarkerConflict,
     ];
 
+    /// The answer for a reservation in this state that no compensation is marked on yet.
+    #[must_use]
+    pub fn unmarked(state: AdmissionStatus) -> Self {
+        match state {
+            AdmissionStatus::Reserved => Self::Applied,
+            AdmissionStatus::Compensated => Self::AlreadyApplied,
+            AdmissionStatus::OrderCreated | AdmissionStatus::Reinstated => Self::OrderExists,
+            AdmissionStatus::Cancelled | AdmissionStatus::Absent => Self::WrongState,
+        }
+    }
+
     /// The integer code.
     #[must_use]
     pub fn code(self) -> i8 {
@@ -267,6 +278,12 @@ pub trait Admission: Send + Sync {
     /// How each of these reservations is to be written, where the store first hears of it by its message or its deadline.
     fn births(&self, messages: Vec<OrderCreateRequested>) -> Answer<'_, Vec<Birth>> {
         Box::pin(async move { Ok(vec![Birth::Absent; messages.len()]) })
+    }
+
+    /// Brings the gate's counters, marks and limits of a SKU back to what the store has decided, and opens it under a new
+    /// epoch (FS-18). Reservations that the gate still knows are kept. Nothing to do where the gate lives in the store.
+    fn rebuild(&self, _key: SkuKey) -> Answer<'_, ()> {
+        Box::pin(std::future::ready(Ok(())))
     }
 
     /// The counters of a SKU.

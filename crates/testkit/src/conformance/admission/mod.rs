@@ -6,9 +6,9 @@
 
 use std::sync::Arc;
 
-use onceward_domain::catalogue::{Activity, Bucket};
-use onceward_domain::changes::{ChangeSet, Step};
-use onceward_domain::event::{Event, OrderCreateRequested};
+use onceward_domain::catalogue::{Activity, Bucket, Stock};
+use onceward_domain::changes::{ChangeSet, Step, StockMove};
+use onceward_domain::event::{Event, Fact, OrderCreateRequested};
 use onceward_domain::id::{IdKind, PurchaseId, RequestId, SkuKey, UserId};
 use onceward_domain::machine::reservation::Reservation as Status;
 use onceward_domain::machine::transport::Transport;
@@ -20,9 +20,13 @@ use onceward_domain::ports::store::Store;
 use onceward_domain::purchase::{Line, Purchase, Reason};
 use onceward_domain::time::Millis;
 
-use super::store::ground::{Ground as Base, LEASE, START, activity, create_order, id, sku, step_of, task};
+use super::store::ground::{
+    Ground as Base, LEASE, START, activity, create_order, id, ordered, sku, step_of, task,
+};
 use crate::block_on::block_on;
 use crate::clock::ManualClock;
+
+pub mod loss;
 
 /// Makes a fresh, empty store and the gate in front of it; both take their time from the clock.
 pub type MakeAdmission<'a> = &'a dyn Fn(Arc<ManualClock>) -> (Arc<dyn Store>, Arc<dyn Admission>);
@@ -45,6 +49,7 @@ const CASES: &[Case] = &[
     ("fs_12_a_compensation_gives_units_back_once", compensates),
     ("fs_12_nothing_is_given_back_blindly", compensates_nothing),
     ("fs_13_a_projection_is_applied_once", projects),
+    ("fs_13_a_direct_order_is_projected_as_well", projects_direct),
     ("fs_13_adjustments_are_applied_in_their_order", adjusts),
 ];
 
@@ -56,9 +61,7 @@ pub fn run_all(make: MakeAdmission<'_>) {
     let run = |case: fn(&Ground)| {
         let clock = Arc::new(ManualClock::new(START));
         let (store, gate) = make(Arc::clone(&clock));
-        let base = Base::new(Arc::clone(&clock), store);
-        let key = base.sale(3);
-        let ground = Ground { clock, base, gate, key };
+        let ground = Ground::new(clock, store, gate);
         case(&ground);
         ground.counters();
     };
@@ -87,6 +90,12 @@ fn command(key: &SkuKey, number: u64, user: &str, quantity: u32) -> Reserve {
 }
 
 impl Ground {
+    fn new(clock: Arc<ManualClock>, store: Arc<dyn Store>, gate: Arc<dyn Admission>) -> Self {
+        let base = Base::new(Arc::clone(&clock), store);
+        let key = base.sale(3);
+        Self { clock, base, gate, key }
+    }
+
     fn reserve(&self, number: u64, user: &str, quantity: u32) -> ReserveAnswer {
         let commands = vec![command(&self.key, number, user, quantity)];
         block_on(self.gate.reserve(commands)).expect("the gate answers").remove(0)
@@ -144,7 +153,7 @@ impl Ground {
     }
 
     /// A durable, authorized rejection, as the compensator needs it.
-    fn reject(&self, number: u64) {
+    fn reject(&self, number: u64) -> PurchaseId {
         let purchase = self.recorded(number);
         let reason = Some(Reason::StockShort);
         let place = purchase.lines[0].place;
@@ -154,6 +163,16 @@ impl Ground {
             new_compensations: vec![task(purchase.id)],
             ..ChangeSet::default()
         });
+        purchase.id
+    }
+
+    /// The first adjustment of the stock of record.
+    fn adjust_stock(&self, delta: i64) {
+        let sku = self.base.sku(&self.key);
+        let (initial, available) = (sku.stock.initial + delta, sku.stock.available + delta);
+        let stock = Stock { initial, available, ..sku.stock };
+        let adjusted = StockMove { key: sku.key, revision: sku.revision, stock, adjustments: 1 };
+        self.base.must(ChangeSet { stock: vec![adjusted], ..ChangeSet::default() });
     }
 
     /// An order in the store of record.
@@ -401,13 +420,28 @@ fn projects(ground: &Ground) {
     assert_eq!(ground.counters(), (3, 0, 0));
 }
 
+fn adjusted(key: &SkuKey, delta: i64, number: u32) -> Event {
+    let at = START.plus(Millis(i64::from(number)));
+    let id = id(u64::from(number)).event(IdKind::StockAdjustment);
+    Event { id, at, fact: Fact::StockAdjusted { key: key.clone(), delta, number } }
+}
+
+/// A direct order never went through the gate, and counts there all the same.
+fn projects_direct(ground: &Ground) {
+    assert_eq!(ground.counters(), (3, 0, 0));
+    let order = ordered(8, "u", &ground.key, 0);
+    ground.base.must(ChangeSet { new_purchases: vec![order.clone()], ..ChangeSet::default() });
+    assert_eq!(ground.project(created(&order)), Projected::Applied);
+    assert_eq!(ground.project(created(&order)), Projected::Nothing);
+    assert_eq!(ground.counters(), (2, 0, 1));
+    assert!(matches!(ground.reserve(1, "u", 2), ReserveAnswer::LimitReached { .. }));
+    ground.must(2, "u", 1);
+    assert_eq!(ground.project(cancelled(&order)), Projected::Applied);
+    assert_eq!(ground.counters(), (2, 1, 0));
+}
+
 fn adjusts(ground: &Ground) {
-    use onceward_domain::event::Fact;
-    let adjusted = |delta, number: u32| {
-        let at = START.plus(Millis(i64::from(number)));
-        let id = id(u64::from(number)).event(IdKind::StockAdjustment);
-        Event { id, at, fact: Fact::StockAdjusted { key: ground.key.clone(), delta, number } }
-    };
+    let adjusted = |delta, number| adjusted(&ground.key, delta, number);
     assert_eq!(ground.project(adjusted(-1, 2)), Projected::TooEarly);
     assert_eq!(ground.project(adjusted(4, 1)), Projected::Applied);
     assert_eq!(ground.project(adjusted(4, 1)), Projected::Nothing);

@@ -1,0 +1,64 @@
+//! What a node remembers of a SKU on sale and of its buckets.
+//!
+//! Invariant: only what never changes, or what a script checks again: an activity's rules are final, and so is the number of
+//! buckets; the limit is told anew from time to time, the epoch is the server's.
+
+use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64};
+
+use onceward_domain::catalogue::{Activity, Sku};
+use onceward_domain::id::{SkuKey, UserId};
+
+use crate::moves::Moves;
+use crate::names::{BucketId, Keys, home_of};
+
+/// A SKU on sale.
+#[derive(Debug)]
+pub(crate) struct Sale {
+    pub(crate) key: SkuKey,
+    pub(crate) activity: Activity,
+    pub(crate) moves: Moves,
+    pub(crate) buckets: Vec<Bucket>,
+}
+
+/// One of its buckets.
+#[derive(Debug)]
+pub(crate) struct Bucket {
+    pub(crate) id: BucketId,
+    pub(crate) keys: Keys,
+    /// The newest epoch that this node has opened it under.
+    pub(crate) epoch: AtomicI64,
+    /// The limit that it was last told by this node.
+    pub(crate) limit: AtomicU32,
+    /// Who rebuilds it has the turn.
+    pub(crate) turn: tokio::sync::Mutex<()>,
+    /// How often this node has opened it: who waited for its turn sees that it was done.
+    pub(crate) openings: AtomicU64,
+}
+
+impl Sale {
+    pub(crate) fn new(prefix: &str, activity: Activity, sku: &Sku) -> Self {
+        let bucket = |number| {
+            let id = BucketId { key: sku.key.clone(), number };
+            Bucket {
+                keys: Keys::of(prefix, &id),
+                id,
+                epoch: AtomicI64::new(0),
+                limit: AtomicU32::new(sku.per_user_limit),
+                turn: tokio::sync::Mutex::default(),
+                openings: AtomicU64::new(0),
+            }
+        };
+        Self {
+            key: sku.key.clone(),
+            moves: Moves::under(activity.cancelled_frees_limit),
+            activity,
+            buckets: (0..sku.buckets.max(1)).map(bucket).collect(),
+        }
+    }
+
+    /// The bucket that keeps this buyer.
+    pub(crate) fn home(&self, user: &UserId) -> &Bucket {
+        let count = u16::try_from(self.buckets.len()).expect("a SKU has few buckets");
+        &self.buckets[usize::from(home_of(user, count))]
+    }
+}

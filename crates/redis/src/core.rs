@@ -1,0 +1,156 @@
+//! What everything in the adapter shares: the line, the store of record, and the sales that this node has met.
+//!
+//! Invariant: a sale is read from the store once and kept; which buckets other nodes have opened is asked anew when it is
+//! older than a second.
+
+use std::collections::HashMap;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use onceward_domain::catalogue::Sku;
+use onceward_domain::error::Error;
+use onceward_domain::facts::Need;
+use onceward_domain::id::{PurchaseId, SkuKey};
+use onceward_domain::ports::clock::Ids;
+use onceward_domain::ports::store::Store;
+use onceward_domain::purchase::Purchase;
+use redis::Value;
+use tokio::time::Instant;
+
+use crate::bucket::{Bucket, Sale};
+use crate::link::Link;
+use crate::names::{BucketId, registry};
+use crate::options::{Options, Time};
+use crate::reply;
+use crate::script::{self, Script};
+
+/// How old the list of all buckets may be.
+const REGISTRY_AGE: Duration = Duration::from_secs(1);
+
+pub(crate) struct Core {
+    pub(crate) link: Link,
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) ids: Arc<dyn Ids>,
+    pub(crate) time: Time,
+    pub(crate) prefix: String,
+    sales: Mutex<HashMap<SkuKey, Arc<Sale>>>,
+    registered: Mutex<Registered>,
+}
+
+#[derive(Default)]
+struct Registered {
+    read_at: Option<Instant>,
+    buckets: Vec<BucketId>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Core {
+    pub(crate) fn new(options: Options, store: Arc<dyn Store>, ids: Arc<dyn Ids>) -> Self {
+        let (time, prefix) = (options.time.clone(), options.prefix.clone());
+        Self {
+            link: Link::new(options),
+            store,
+            ids,
+            time,
+            prefix,
+            sales: Mutex::default(),
+            registered: Mutex::default(),
+        }
+    }
+
+    /// Runs a script.
+    pub(crate) async fn run(
+        &self,
+        script: &Script,
+        keys: &[&str],
+        arguments: &[&[u8]],
+    ) -> Result<Value, Error> {
+        self.link.run(script, keys, arguments).await
+    }
+
+    /// The sale of a SKU; none where the store has no such SKU.
+    pub(crate) async fn sale(&self, key: &SkuKey) -> Result<Option<Arc<Sale>>, Error> {
+        if let Some(known) = lock(&self.sales).get(key) {
+            return Ok(Some(Arc::clone(known)));
+        }
+        let mut facts = self.store.view(Need { skus: vec![key.clone()], ..Need::default() }).await?;
+        let (Some(sku), Some(activity)) = (facts.skus.remove(key), facts.activities.remove(&key.activity))
+        else {
+            return Ok(None);
+        };
+        let mut sales = lock(&self.sales);
+        let sale =
+            sales.entry(key.clone()).or_insert_with(|| Arc::new(Sale::new(&self.prefix, activity, &sku)));
+        Ok(Some(Arc::clone(sale)))
+    }
+
+    /// The SKU as it is now.
+    pub(crate) async fn sku(&self, key: &SkuKey) -> Result<Option<Sku>, Error> {
+        let mut facts = self.store.view(Need { skus: vec![key.clone()], ..Need::default() }).await?;
+        Ok(facts.skus.remove(key))
+    }
+
+    /// What the store knows of these purchases.
+    pub(crate) async fn purchases(
+        &self,
+        ids: Vec<PurchaseId>,
+    ) -> Result<HashMap<PurchaseId, Purchase>, Error> {
+        if ids.is_empty() {
+            return Ok(HashMap::new());
+        }
+        Ok(self.store.view(Need { purchases: ids, ..Need::default() }).await?.purchases)
+    }
+
+    /// Tells the bucket of its SKU's limit, where that has changed.
+    pub(crate) async fn tell_limit(&self, bucket: &Bucket) -> Result<(), Error> {
+        let Some(sku) = self.sku(&bucket.id.key).await? else { return Ok(()) };
+        if bucket.limit.load(Ordering::Relaxed) != sku.per_user_limit {
+            let limit = sku.per_user_limit.to_string();
+            self.run(&script::RULES, &[&bucket.keys.counter], &[limit.as_bytes()]).await?;
+            bucket.limit.store(sku.per_user_limit, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+
+    /// Writes a bucket into the list that workers look through.
+    pub(crate) async fn register(&self, bucket: &Bucket) -> Result<(), Error> {
+        let mut command = redis::cmd("SADD");
+        command.arg(registry(&self.prefix)).arg(bucket.id.text());
+        self.link.call(&command).await?;
+        let mut registered = lock(&self.registered);
+        if !registered.buckets.contains(&bucket.id) {
+            registered.buckets.push(bucket.id.clone());
+        }
+        Ok(())
+    }
+
+    /// All buckets that were ever opened, as of a second ago, with the sales they belong to.
+    pub(crate) async fn everywhere(&self) -> Result<Vec<(Arc<Sale>, u16)>, Error> {
+        const DOING: &str = "the list of buckets";
+        let is_old = lock(&self.registered).read_at.is_none_or(|at| at.elapsed() > REGISTRY_AGE);
+        if is_old {
+            let mut command = redis::cmd("SMEMBERS");
+            command.arg(registry(&self.prefix));
+            let answer = reply::list(DOING, self.link.call(&command).await?)?;
+            let mut buckets: Vec<BucketId> = Vec::with_capacity(answer.len());
+            for one in reply::all_bytes(DOING, answer)? {
+                buckets.extend(BucketId::parse(reply::text(DOING, &one)?));
+            }
+            buckets.sort_by(|one, other| (&one.key, one.number).cmp(&(&other.key, other.number)));
+            *lock(&self.registered) = Registered { read_at: Some(Instant::now()), buckets };
+        }
+        let known = lock(&self.registered).buckets.clone();
+        let mut found = Vec::with_capacity(known.len());
+        for BucketId { key, number } in known {
+            if let Some(sale) = self.sale(&key).await?.filter(|sale| usize::from(number) < sale.buckets.len())
+            {
+                found.push((sale, number));
+            }
+        }
+        Ok(found)
+    }
+}

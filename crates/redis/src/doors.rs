@@ -1,0 +1,339 @@
+//! Letting buyers in: one door for each bucket, at which everybody who waits goes through in one script call (design.md §10).
+//!
+//! Invariants: commands are answered as if they had come one by one, in the order in which they came to the door; a call is
+//! bounded, and so is what waits; while the bucket is being rebuilt nobody is let in, and nobody waits long to hear so.
+
+use std::collections::HashMap;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use onceward_domain::error::{Class, Code, Error};
+use onceward_domain::id::SkuKey;
+use onceward_domain::ports::admission::{Reserve, ReserveAnswer};
+use onceward_domain::purchase::Route;
+use redis::Value;
+use tokio::runtime::Handle;
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, timeout};
+
+use crate::bucket::{Bucket, Sale};
+use crate::core::Core;
+use crate::names::{BucketId, home_of};
+use crate::record::{state_of, tail_of};
+use crate::reply;
+use crate::script;
+
+/// Most requests of one script call: more hardly makes each cheaper, and everybody else waits for the whole call.
+const REQUESTS_OF_ONE_CALL: usize = 128;
+/// Most groups that wait at one door; beyond it callers are told to come back.
+const GROUPS_LIMIT: usize = 4_096;
+/// Most groups that are taken at once.
+const GROUPS_OF_ONE_ROUND: usize = 256;
+/// How long whoever comes may wait for a rebuild, which goes on without them.
+const REBUILD_PATIENCE: Duration = Duration::from_secs(2);
+/// How long a new limit may take to be heard of.
+const LIMIT_AGE: Duration = Duration::from_secs(1);
+
+/// The script's answers for a bucket that lets nobody in.
+const NEVER_OPENED: i64 = -1;
+const OTHER_HISTORY: i64 = -2;
+
+const DOING: &str = "a reservation";
+
+type Answers = Result<Vec<ReserveAnswer>, Error>;
+
+/// All answers, or one error for all. Where somebody was heard, nothing may be called "not happened".
+fn whole(answers: Vec<Result<ReserveAnswer, Error>>) -> Answers {
+    let is_any_heard = answers.iter().any(Result::is_ok);
+    answers.into_iter().collect::<Answers>().map_err(|error| {
+        if is_any_heard && error.class() == Class::Retryable {
+            return Error::new(Code::OutcomeUnknown, "reserving: a part of it has happened").because(error);
+        }
+        error
+    })
+}
+
+/// Commands of one caller for one bucket.
+struct Group {
+    commands: Vec<Reserve>,
+    answer: oneshot::Sender<Vec<Result<ReserveAnswer, Error>>>,
+}
+
+/// Commands for one bucket of a sale, each with its place among all that came together.
+type Part = (Arc<Sale>, u16, Vec<(usize, Reserve)>);
+
+/// All doors of a node.
+pub(crate) struct Doors {
+    core: Arc<Core>,
+    runtime: Handle,
+    open: Mutex<HashMap<BucketId, mpsc::Sender<Group>>>,
+}
+
+impl Doors {
+    pub(crate) fn new(core: Arc<Core>, runtime: Handle) -> Self {
+        Self { core, runtime, open: Mutex::default() }
+    }
+
+    pub(crate) async fn reserve(&self, commands: Vec<Reserve>) -> Answers {
+        let mut answers: Vec<Option<Result<ReserveAnswer, Error>>> = commands.iter().map(|_| None).collect();
+        let mut waiting = Vec::new();
+        for (sale, number, group) in self.by_bucket(commands, &mut answers).await? {
+            let (places, commands): (Vec<usize>, Vec<Reserve>) = group.into_iter().unzip();
+            let (answer, heard) = oneshot::channel();
+            if self.door(&sale, number).try_send(Group { commands, answer }).is_ok() {
+                waiting.push((places, heard));
+            } else {
+                let full = || Error::new(Code::Backlog, format!("reserving of {}", sale.key));
+                places.into_iter().for_each(|place| answers[place] = Some(Err(full())));
+            }
+        }
+        for (places, heard) in waiting {
+            let lost = || Error::new(Code::OutcomeUnknown, "waiting at a door that was closed");
+            let heard = heard.await.unwrap_or_else(|_| places.iter().map(|_| Err(lost())).collect());
+            for (place, answer) in places.into_iter().zip(heard) {
+                answers[place] = Some(answer);
+            }
+        }
+        whole(answers.into_iter().map(|one| one.expect("every command has a place")).collect())
+    }
+
+    /// Parts commands by their buckets, keeping their order; what is not on sale is answered at once.
+    async fn by_bucket(
+        &self,
+        commands: Vec<Reserve>,
+        answers: &mut [Option<Result<ReserveAnswer, Error>>],
+    ) -> Result<Vec<Part>, Error> {
+        let mut sales: HashMap<SkuKey, Option<Arc<Sale>>> = HashMap::new();
+        let mut groups: Vec<Part> = Vec::new();
+        let mut places: HashMap<BucketId, usize> = HashMap::new();
+        for (place, command) in commands.into_iter().enumerate() {
+            let sale = match sales.get(&command.key) {
+                Some(known) => known.clone(),
+                None => {
+                    let found = self.core.sale(&command.key).await?;
+                    sales.insert(command.key.clone(), found.clone());
+                    found
+                }
+            };
+            let Some(sale) = sale else {
+                answers[place] = Some(Ok(ReserveAnswer::Unknown));
+                continue;
+            };
+            let count = u16::try_from(sale.buckets.len()).expect("a SKU has few buckets");
+            let number = home_of(&command.user, count);
+            let id = BucketId { key: sale.key.clone(), number };
+            let at = *places.entry(id).or_insert_with(|| {
+                groups.push((sale, number, Vec::new()));
+                groups.len() - 1
+            });
+            groups[at].2.push((place, command));
+        }
+        Ok(groups)
+    }
+
+    fn door(&self, sale: &Arc<Sale>, number: u16) -> mpsc::Sender<Group> {
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let id = sale.buckets[usize::from(number)].id.clone();
+        let door = open.entry(id).or_insert_with(|| {
+            let (door, groups) = mpsc::channel(GROUPS_LIMIT);
+            let keeper = Keeper::new(Arc::clone(&self.core), Arc::clone(sale), number);
+            drop(self.runtime.spawn(keeper.keep(groups)));
+            door
+        });
+        door.clone()
+    }
+}
+
+/// Who stands at one door. Ends when the last handle of the gate is gone.
+struct Keeper {
+    core: Arc<Core>,
+    sale: Arc<Sale>,
+    number: u16,
+    rebuild: Option<JoinHandle<Result<(), Error>>>,
+    limit_told_at: Instant,
+}
+
+impl Keeper {
+    fn new(core: Arc<Core>, sale: Arc<Sale>, number: u16) -> Self {
+        Self { core, sale, number, rebuild: None, limit_told_at: Instant::now() }
+    }
+
+    fn bucket(&self) -> &Bucket {
+        &self.sale.buckets[usize::from(self.number)]
+    }
+
+    async fn keep(mut self, mut groups: mpsc::Receiver<Group>) {
+        let mut waiting = Vec::with_capacity(GROUPS_OF_ONE_ROUND);
+        while groups.recv_many(&mut waiting, GROUPS_OF_ONE_ROUND).await > 0 {
+            self.tell_limit().await;
+            let commands: Vec<&Reserve> = waiting.iter().flat_map(|group| &group.commands).collect();
+            let mut answers = Vec::with_capacity(commands.len());
+            for part in commands.chunks(REQUESTS_OF_ONE_CALL) {
+                match self.let_in(part).await {
+                    Ok(part) => answers.extend(part.into_iter().map(Ok)),
+                    Err(error) => {
+                        tracing::warn!(target: "onceward", event = "admission.failed", error = ?error);
+                        let text = error.operator_text();
+                        answers.extend(part.iter().map(|_| Err(Error::new(error.code(), text))));
+                    }
+                }
+            }
+            let mut answers = answers.into_iter();
+            for group in waiting.drain(..) {
+                let count = group.commands.len();
+                // Whoever hung up asks again under the same id.
+                drop(group.answer.send(answers.by_ref().take(count).collect()));
+            }
+        }
+    }
+
+    /// A limit that cannot be read now is read a second later.
+    async fn tell_limit(&mut self) {
+        if self.limit_told_at.elapsed() < LIMIT_AGE {
+            return;
+        }
+        self.limit_told_at = Instant::now();
+        if let Err(error) = self.core.tell_limit(self.bucket()).await {
+            tracing::debug!(target: "onceward", event = "admission.limit_unread", error = ?error);
+        }
+    }
+
+    /// Lets in whom there is something for, also where it has to be brought from other buckets first.
+    async fn let_in(&mut self, commands: &[&Reserve]) -> Answers {
+        let mut answers = self.let_in_here(commands).await?;
+        for _bucket in 1..self.sale.buckets.len() {
+            // From here on somebody may have been let in, whatever else goes wrong.
+            let unknown =
+                |cause| Error::new(Code::OutcomeUnknown, "reserving from other buckets").because(cause);
+            let refused: Vec<usize> =
+                (0..answers.len()).filter(|place| answers[*place] == ReserveAnswer::SoldOut).collect();
+            let wanted: i64 = refused.iter().map(|place| i64::from(commands[*place].quantity)).sum();
+            if refused.is_empty()
+                || !self.core.borrow(&self.sale, self.bucket(), wanted).await.map_err(unknown)?
+            {
+                break;
+            }
+            let again: Vec<&Reserve> = refused.iter().map(|place| commands[*place]).collect();
+            for (place, answer) in refused.into_iter().zip(self.let_in_here(&again).await.map_err(unknown)?) {
+                answers[place] = answer;
+            }
+        }
+        Ok(answers)
+    }
+
+    async fn let_in_here(&mut self, commands: &[&Reserve]) -> Answers {
+        if self.rebuild.is_none()
+            && let Some(answers) = self.call(commands).await?
+        {
+            return Ok(answers);
+        }
+        self.open_anew().await?;
+        let closed =
+            || Error::new(Code::Unavailable, format!("reserving of {}: the gate is closed", self.sale.key));
+        self.call(commands).await?.ok_or_else(closed)
+    }
+
+    /// Waits for the rebuild, but not for long.
+    async fn open_anew(&mut self) -> Result<(), Error> {
+        let (core, sale, number) = (&self.core, &self.sale, self.number);
+        let rebuild = self.rebuild.get_or_insert_with(|| {
+            let (core, sale) = (Arc::clone(core), Arc::clone(sale));
+            tokio::spawn(async move { core.open(&sale, &sale.buckets[usize::from(number)]).await })
+        });
+        match timeout(REBUILD_PATIENCE, rebuild).await {
+            Err(_) => {
+                Err(Error::new(Code::Unavailable, format!("reserving of {}: the gate is rebuilt", sale.key)))
+            }
+            Ok(ended) => {
+                self.rebuild = None;
+                ended.map_err(|cause| Error::new(Code::Unavailable, "rebuilding a gate").because(cause))?
+            }
+        }
+    }
+
+    /// One script call; none where the bucket is closed.
+    async fn call(&self, commands: &[&Reserve]) -> Result<Option<Vec<ReserveAnswer>>, Error> {
+        let bucket = self.bucket();
+        let (time, count) = (self.core.time.argument(), commands.len().to_string());
+        let epoch = bucket.epoch.load(Ordering::Acquire).to_string();
+        let quantities: Vec<String> = commands.iter().map(|one| one.quantity.to_string()).collect();
+        let tails: Vec<Vec<u8>> =
+            commands.iter().map(|one| tail_of(one.quantity, Route::Flash, &one.user, &one.request)).collect();
+        let mut arguments: Vec<&[u8]> = Vec::with_capacity(4 * commands.len() + 3);
+        arguments.extend([time.as_bytes(), epoch.as_bytes(), count.as_bytes()]);
+        arguments.extend(commands.iter().map(|one| one.purchase.bytes().as_slice()));
+        arguments.extend(commands.iter().map(|one| one.user.as_str().as_bytes()));
+        arguments.extend(quantities.iter().map(String::as_bytes));
+        arguments.extend(tails.iter().map(Vec::as_slice));
+        let places: Vec<String> = (1..=commands.len()).map(|place| place.to_string()).collect();
+        for (place, command) in places.iter().zip(commands) {
+            for older in &command.older {
+                arguments.extend([place.as_bytes(), older.bytes().as_slice()]);
+            }
+        }
+        let keys = &bucket.keys;
+        let keys = [
+            keys.counter.as_str(),
+            &keys.reservation,
+            &keys.user,
+            &keys.send_due,
+            &keys.send,
+            &keys.deadline,
+            &keys.overdue,
+        ];
+        let answer = self.core.run(&script::RESERVE, &keys, &arguments).await?;
+        if reply::is_number(&answer, NEVER_OPENED) || reply::is_number(&answer, OTHER_HISTORY) {
+            return Ok(None);
+        }
+        let answers = reply::list(DOING, answer)?;
+        if answers.len() != commands.len() {
+            return Err(reply::unexpected(DOING));
+        }
+        answers.iter().zip(commands).map(|(one, command)| read(one, command)).collect::<Answers>().map(Some)
+    }
+}
+
+/// What the script says of one request.
+fn read(answer: &Value, command: &Reserve) -> Result<ReserveAnswer, Error> {
+    let unexpected = || reply::unexpected(DOING);
+    if let Value::Int(code) = answer {
+        return match code {
+            1 => Ok(ReserveAnswer::Queued { reservation: command.purchase.reservation() }),
+            -1 => Ok(ReserveAnswer::RequestConflict),
+            -2 => Ok(ReserveAnswer::NotOpen),
+            -3 => Ok(ReserveAnswer::LimitReached { live: None }),
+            -4 => Ok(ReserveAnswer::SoldOut),
+            _ => Err(unexpected()),
+        };
+    }
+    let Value::BulkString(bytes) = answer else { return Err(unexpected()) };
+    match bytes.as_slice() {
+        [b'L', id @ ..] => {
+            Ok(ReserveAnswer::LimitReached { live: Some(reply::id(DOING, id)?.reservation()) })
+        }
+        [b'R', digit, id @ ..] => {
+            let state = state_of(*digit).ok_or_else(unexpected)?;
+            let reservation = reply::id(DOING, id)?.reservation();
+            Ok(ReserveAnswer::Repeat { reservation, status: state.reservation_status() })
+        }
+        _ => Err(unexpected()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dr_02_what_happened_in_part_is_an_unknown_outcome() {
+        let failed = |code| Err(Error::new(code, "a part"));
+        let heard = || Ok(ReserveAnswer::SoldOut);
+        let class = |parts| whole(parts).unwrap_err().class();
+        assert_eq!(whole(vec![heard(), heard()]).unwrap().len(), 2);
+        assert_eq!(class(vec![failed(Code::Unavailable), failed(Code::Backlog)]), Class::Retryable);
+        assert_eq!(class(vec![heard(), failed(Code::Unavailable)]), Class::UnknownOutcome);
+        assert_eq!(class(vec![heard(), failed(Code::ConstraintViolated)]), Class::Manual);
+    }
+}

@@ -1,0 +1,251 @@
+//! The two lanes of a gate: batches whose message must be sent, and batches whose deadline comes (FS-05, FS-15).
+//!
+//! Invariants: a claim moves the score to the lease's end and takes nothing out; only its token ends it. A look over all
+//! buckets costs one small command each, all on their way at once; only buckets with something due are claimed from.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use futures_util::future::join_all;
+use onceward_domain::due::{Held, Lane, Token, pack_ids};
+use onceward_domain::error::Error;
+use onceward_domain::event::OrderCreateRequested;
+use onceward_domain::id::{PurchaseId, SkuKey};
+use onceward_domain::machine::admission::Admission;
+use onceward_domain::time::{Millis, Timestamp};
+use redis::Value;
+
+use crate::bucket::{Bucket, Sale};
+use crate::core::Core;
+use crate::names::BucketId;
+use crate::record::Record;
+use crate::reply;
+use crate::script;
+
+/// Most buckets that are looked at at once.
+const LOOKS_AT_ONCE: usize = 128;
+/// Most batches that one script call claims or ends.
+const BATCHES_OF_ONE_CALL: u32 = 16;
+
+/// In a cluster each bucket is judged by its own server's clock, which may be so far ahead of the one that was asked.
+const SKEW: Millis = Millis(1_000);
+
+const DOING: &str = "a claim";
+
+/// Which of the two.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Way {
+    Send,
+    Overdue,
+}
+
+impl Way {
+    fn lane(self) -> Lane {
+        Lane::new(match self {
+            Self::Send => Lane::SEND_DUE,
+            Self::Overdue => Lane::DEADLINE,
+        })
+    }
+
+    fn scores(self, bucket: &Bucket) -> &str {
+        match self {
+            Self::Send => &bucket.keys.send_due,
+            Self::Overdue => &bucket.keys.deadline,
+        }
+    }
+
+    fn entries(self, bucket: &Bucket) -> &str {
+        match self {
+            Self::Send => &bucket.keys.send,
+            Self::Overdue => &bucket.keys.overdue,
+        }
+    }
+}
+
+/// A claimed batch.
+pub(crate) struct Batch {
+    pub(crate) held: Held,
+    pub(crate) attempts: u32,
+    pub(crate) reserved_at: Timestamp,
+    /// Its reservations, each with its state.
+    pub(crate) messages: Vec<(Admission, OrderCreateRequested)>,
+}
+
+/// How a claim ends.
+pub(crate) enum End {
+    Done,
+    After(Vec<PurchaseId>, Millis),
+    At(Vec<PurchaseId>, Timestamp),
+}
+
+/// Where the next look begins, so that no bucket is always first.
+#[derive(Default)]
+pub(crate) struct Turn(AtomicUsize);
+
+impl Core {
+    /// Claims up to `limit` due batches.
+    pub(crate) async fn claim(
+        &self,
+        way: Way,
+        turn: &Turn,
+        limit: u32,
+        lease: Millis,
+    ) -> Result<Vec<Batch>, Error> {
+        let mut due = self.heads(way).await?;
+        let now = self.now().await?;
+        due.retain(|(_, _, at)| *at <= now.plus(SKEW));
+        if due.is_empty() {
+            return Ok(Vec::new());
+        }
+        let first = turn.0.fetch_add(1, Ordering::Relaxed) % due.len();
+        due.rotate_left(first);
+        let mut batches = Vec::new();
+        for (sale, number, _) in due {
+            let left = limit.saturating_sub(u32::try_from(batches.len()).unwrap_or(u32::MAX));
+            if left == 0 {
+                break;
+            }
+            let bucket = &sale.buckets[usize::from(number)];
+            batches.extend(self.claim_in(way, &sale, bucket, left, lease).await?);
+        }
+        Ok(batches)
+    }
+
+    async fn claim_in(
+        &self,
+        way: Way,
+        sale: &Sale,
+        bucket: &Bucket,
+        limit: u32,
+        lease: Millis,
+    ) -> Result<Vec<Batch>, Error> {
+        let (time, lease) = (self.time.argument(), lease.0.to_string());
+        let keys = [&bucket.keys.counter, &bucket.keys.reservation, way.scores(bucket), way.entries(bucket)];
+        let mut batches: Vec<Batch> = Vec::new();
+        loop {
+            let claimed = u32::try_from(batches.len()).unwrap_or(u32::MAX);
+            let part = BATCHES_OF_ONE_CALL.min(limit.saturating_sub(claimed));
+            if part == 0 {
+                return Ok(batches);
+            }
+            let count = part.to_string();
+            let arguments: [&[u8]; 3] = [time.as_bytes(), count.as_bytes(), lease.as_bytes()];
+            let mut answer =
+                reply::list(DOING, self.run(&script::CLAIM, &keys, &arguments).await?)?.into_iter();
+            let Some(wait) = answer.next() else { return Ok(batches) };
+            let wait = Millis(reply::number(DOING, &wait)?);
+            let before = batches.len();
+            for one in answer {
+                batches.push(read_batch(way, &sale.key, bucket, wait, one)?);
+            }
+            if batches.len() - before < usize::try_from(part).unwrap_or(usize::MAX) {
+                return Ok(batches);
+            }
+        }
+    }
+
+    /// Ends claims; answers how many were still held.
+    pub(crate) async fn settle(&self, way: Way, ends: Vec<(Held, End)>) -> Result<u32, Error> {
+        let mut by_bucket: HashMap<BucketId, Vec<(Vec<u8>, Token, End)>> = HashMap::new();
+        for (held, end) in ends {
+            if let Some((bucket, batch)) = BucketId::of_member(&held.member) {
+                by_bucket.entry(bucket).or_default().push((batch, held.token, end));
+            }
+        }
+        let mut still_held = 0;
+        for (id, ends) in by_bucket {
+            let Some(sale) = self.sale(&id.key).await? else { continue };
+            let Some(bucket) = sale.buckets.get(usize::from(id.number)) else { continue };
+            for part in ends.chunks(usize::try_from(BATCHES_OF_ONE_CALL).unwrap_or(1)) {
+                still_held += self.settle_in(way, bucket, part).await?;
+            }
+        }
+        Ok(still_held)
+    }
+
+    async fn settle_in(
+        &self,
+        way: Way,
+        bucket: &Bucket,
+        ends: &[(Vec<u8>, Token, End)],
+    ) -> Result<u32, Error> {
+        let mut arguments: Vec<Vec<u8>> = vec![self.time.argument().into_bytes()];
+        for (batch, token, end) in ends {
+            let (how, when, ids) = match end {
+                End::Done => ("done", 0, Vec::new()),
+                End::After(ids, wait) => ("after", wait.0, pack_ids(ids)),
+                End::At(ids, at) => ("at", at.0, pack_ids(ids)),
+            };
+            arguments.extend([batch.clone(), token.0.to_string().into_bytes(), how.into()]);
+            arguments.extend([when.to_string().into_bytes(), ids]);
+        }
+        let arguments: Vec<&[u8]> = arguments.iter().map(Vec::as_slice).collect();
+        let answer =
+            self.run(&script::SETTLE, &[way.scores(bucket), way.entries(bucket)], &arguments).await?;
+        u32::try_from(reply::number(DOING, &answer)?).map_err(|_| reply::unexpected(DOING))
+    }
+
+    /// Earliest score of a lane over all buckets.
+    pub(crate) async fn next(&self, way: Way) -> Result<Option<Timestamp>, Error> {
+        Ok(self.heads(way).await?.into_iter().map(|(_, _, at)| at).min())
+    }
+
+    /// The earliest score of each bucket that has one.
+    async fn heads(&self, way: Way) -> Result<Vec<(Arc<Sale>, u16, Timestamp)>, Error> {
+        let everywhere = self.everywhere().await?;
+        let mut heads = Vec::new();
+        for part in everywhere.chunks(LOOKS_AT_ONCE) {
+            let look = |(sale, number): &(Arc<Sale>, u16)| {
+                let (sale, number) = (Arc::clone(sale), *number);
+                async move {
+                    let scores = way.scores(&sale.buckets[usize::from(number)]);
+                    let mut command = redis::cmd("ZRANGE");
+                    command.arg(scores).arg(0).arg(0).arg("WITHSCORES");
+                    let answer = reply::list(DOING, self.link.call(&command).await?)?;
+                    let score = answer.get(1).map(|one| reply::score(DOING, one)).transpose()?;
+                    Ok::<_, Error>(score.map(|at| (Arc::clone(&sale), number, at)))
+                }
+            };
+            for head in join_all(part.iter().map(look)).await {
+                heads.extend(head?);
+            }
+        }
+        Ok(heads)
+    }
+
+    /// The time by which the lanes are judged.
+    pub(crate) async fn now(&self) -> Result<Timestamp, Error> {
+        if let Some(now) = self.time.handed() {
+            return Ok(now);
+        }
+        let parts = reply::numbers(DOING, self.link.call(&redis::cmd("TIME")).await?)?;
+        match parts[..] {
+            [seconds, micros] => Ok(Timestamp(seconds * 1_000 + micros / 1_000)),
+            _ => Err(reply::unexpected(DOING)),
+        }
+    }
+}
+
+fn read_batch(way: Way, key: &SkuKey, bucket: &Bucket, wait: Millis, value: Value) -> Result<Batch, Error> {
+    let unexpected = || reply::unexpected(DOING);
+    let mut parts = reply::list(DOING, value)?.into_iter();
+    let mut part = || parts.next().ok_or_else(unexpected);
+    let name = reply::bytes(DOING, part()?)?;
+    let token = Token(reply::number(DOING, &part()?)?);
+    let attempts = u32::try_from(reply::number(DOING, &part()?)?).map_err(|_| unexpected())?;
+    let ids = reply::bytes(DOING, part()?)?;
+    let records = reply::all_bytes(DOING, reply::list(DOING, part()?)?)?;
+    let stamp: [u8; 8] = name.as_slice().try_into().map_err(|_| unexpected())?;
+    let mut messages = Vec::with_capacity(records.len());
+    for (id, record) in onceward_domain::due::unpack_ids(&ids).into_iter().zip(records) {
+        if record.is_empty() {
+            continue;
+        }
+        let record = Record::read(&record)?;
+        let state = record.state;
+        messages.push((state, OrderCreateRequested::of(&record.purchase(id, key, wait))));
+    }
+    let held = Held { lane: way.lane(), member: bucket.id.member(&name), token };
+    Ok(Batch { held, attempts, reserved_at: Timestamp(i64::from_be_bytes(stamp) / 1_000), messages })
+}

@@ -1,0 +1,149 @@
+//! The line to Redis: connects when it is needed, connects anew after it broke, says what became of a call.
+//!
+//! Invariants: one connection carries everybody's calls, so nothing that blocks may go over it; a call that could not be sent
+//! is known not to have happened, one whose answer is missing is not (DR-02); a call is never repeated here, except where the
+//! server has said that it did not know the script. Read next: `failure.rs`.
+
+use redis::aio::{ConnectionLike, MultiplexedConnection};
+use redis::cluster::ClusterClient;
+use redis::cluster_async::ClusterConnection;
+use redis::sentinel::{SentinelClient, SentinelNodeConnectionInfo, SentinelServerType};
+use redis::{AsyncConnectionConfig, Client, Cmd, RedisError, RedisFuture, Value};
+use tokio::sync::Mutex;
+
+use onceward_domain::error::{Code, Error};
+
+use crate::failure::{self, Stage};
+use crate::options::{Options, Target, tcp};
+use crate::script::Script;
+
+/// Redirections of one call in a cluster whose slots move.
+const REDIRECTIONS_LIMIT: u32 = 4;
+
+pub(crate) struct Link {
+    options: Options,
+    line: Mutex<Line>,
+}
+
+#[derive(Default)]
+struct Line {
+    /// Counts connections, so that a broken one is dropped once.
+    number: u64,
+    connection: Option<Connection>,
+}
+
+#[derive(Clone)]
+enum Connection {
+    One(MultiplexedConnection),
+    Cluster(ClusterConnection),
+}
+
+impl Connection {
+    fn send<'a>(&'a mut self, command: &'a Cmd) -> RedisFuture<'a, Value> {
+        match self {
+            Self::One(connection) => connection.req_packed_command(command),
+            Self::Cluster(connection) => connection.req_packed_command(command),
+        }
+    }
+}
+
+impl Link {
+    pub(crate) fn new(options: Options) -> Self {
+        Self { options, line: Mutex::default() }
+    }
+
+    /// Sends one command and waits for its answer.
+    pub(crate) async fn call(&self, command: &Cmd) -> Result<Value, Error> {
+        self.send(command).await.map_err(|(stage, cause)| failure::error_of(stage, cause))
+    }
+
+    /// Runs a script by its digest; where the server does not know it, with its text, from which it learns it.
+    pub(crate) async fn run(
+        &self,
+        script: &Script,
+        keys: &[&str],
+        arguments: &[&[u8]],
+    ) -> Result<Value, Error> {
+        match self.send(&script.by_digest(keys, arguments)).await {
+            Err((_, cause)) if failure::is_unknown_script(&cause) => {
+                self.call(&script.by_text(keys, arguments)).await
+            }
+            answer => answer.map_err(|(stage, cause)| failure::error_of(stage, cause)),
+        }
+    }
+
+    async fn send(&self, command: &Cmd) -> Result<Value, (Stage, RedisError)> {
+        let (number, mut connection) = self.connection().await.map_err(|cause| (Stage::Connecting, cause))?;
+        let answer = connection.send(command).await.and_then(Value::extract_error);
+        if let Err(cause) = &answer
+            && failure::breaks_the_line(cause)
+        {
+            let mut line = self.line.lock().await;
+            if line.number == number {
+                line.connection = None;
+            }
+        }
+        answer.map_err(|cause| (Stage::Sent, cause))
+    }
+
+    async fn connection(&self) -> Result<(u64, Connection), RedisError> {
+        let mut line = self.line.lock().await;
+        if line.connection.is_none() {
+            line.connection = Some(self.connect().await?);
+            line.number += 1;
+        }
+        let connection = line.connection.clone().expect("it was made above");
+        Ok((line.number, connection))
+    }
+
+    async fn connect(&self) -> Result<Connection, RedisError> {
+        let Options { target, response_limit, connect_limit, .. } = &self.options;
+        let config = AsyncConnectionConfig::new()
+            .set_response_timeout(Some(*response_limit))
+            .set_connection_timeout(Some(*connect_limit));
+        match target {
+            Target::Single(server) => {
+                let client = Client::open(server.clone())?;
+                client.get_multiplexed_async_connection_with_config(&config).await.map(Connection::One)
+            }
+            Target::Sentinel { sentinels, service } => {
+                let node = SentinelNodeConnectionInfo::default()
+                    .set_tcp_settings(tcp())
+                    .set_redis_connection_info(sentinels[0].redis_settings().clone());
+                let kind = SentinelServerType::Master;
+                let mut client = SentinelClient::build(sentinels.clone(), service.clone(), Some(node), kind)?;
+                client.get_async_connection_with_config(&config).await.map(Connection::One)
+            }
+            Target::Cluster(servers) => {
+                let client = ClusterClient::builder(servers.clone())
+                    .tcp_settings(tcp())
+                    .connection_timeout(*connect_limit)
+                    .response_timeout(*response_limit)
+                    .retries(REDIRECTIONS_LIMIT)
+                    .build()?;
+                client.get_async_connection().await.map(Connection::Cluster)
+            }
+        }
+    }
+
+    /// Asks for what a gate relies on: that nothing is evicted (design.md §5).
+    pub(crate) async fn check(&self) -> Result<(), Error> {
+        let answer = self.call(redis::cmd("INFO").arg("memory")).await?;
+        // A cluster answers for each of its servers.
+        let servers = if let Value::Map(servers) = answer {
+            servers.into_iter().map(|(_, text)| text).collect()
+        } else {
+            vec![answer]
+        };
+        for server in servers {
+            let text = redis::from_redis_value::<String>(server).unwrap_or_default();
+            let policy = text.lines().find_map(|line| line.strip_prefix("maxmemory_policy:")).map(str::trim);
+            if policy != Some("noeviction") {
+                let found = policy.unwrap_or("not known");
+                let text = format!("Redis must keep every key: maxmemory-policy is {found}, not noeviction");
+                return Err(Error::new(Code::Invalid, text));
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,77 @@
+//! Stock that moves between the buckets of one SKU: a buyer is refused as sold out only when all of them are empty (FS-19).
+//!
+//! A buyer's limit and requests are known in one bucket only, so it is the units that move. Two slots cannot change in one
+//! step: a loan is taken out of one bucket and written down there, put into the other under its name, and struck off.
+//! Invariants: a unit is never in two buckets; a loan that was cut off is finished by whoever meets it next, also twice.
+
+use futures_util::future::join_all;
+use onceward_domain::error::Error;
+
+use crate::bucket::{Bucket, Sale};
+use crate::core::Core;
+use crate::reply;
+use crate::script;
+
+const DOING: &str = "a loan";
+
+impl Core {
+    /// Brings up to `wanted` units, or more, into an empty bucket. Says whether any came.
+    pub(crate) async fn borrow(&self, sale: &Sale, empty: &Bucket, wanted: i64) -> Result<bool, Error> {
+        let others: Vec<&Bucket> = sale.buckets.iter().filter(|one| one.id != empty.id).collect();
+        let looks = join_all(others.iter().map(|one| self.field(one, "available"))).await;
+        let mut missing = wanted;
+        for (lender, free) in others.iter().zip(looks) {
+            let free = match free? {
+                Some(free) => free,
+                None => {
+                    // Nobody has been there yet: its units are still to be handed out.
+                    self.open(sale, lender).await?;
+                    self.field(lender, "available").await?.unwrap_or_default()
+                }
+            };
+            self.finish_loans(sale, lender).await?;
+            if free <= 0 || missing <= 0 {
+                continue;
+            }
+            let name = self.ids.member();
+            let (to, units) = (empty.id.number.to_string(), missing.to_string());
+            let keys = [lender.keys.counter.as_str(), &lender.keys.loans];
+            let arguments = [name.as_bytes(), to.as_bytes(), units.as_bytes()];
+            let lent = reply::number(DOING, &self.run(&script::LEND, &keys, &arguments).await?)?;
+            if lent > 0 && self.hand_over(lender, empty, name.as_bytes(), lent).await? {
+                missing -= lent;
+            }
+        }
+        Ok(missing < wanted)
+    }
+
+    /// Finishes what was cut off between the two buckets.
+    pub(crate) async fn finish_loans(&self, sale: &Sale, lender: &Bucket) -> Result<(), Error> {
+        let mut command = redis::cmd("HGETALL");
+        command.arg(&lender.keys.loans);
+        let found = reply::all_bytes(DOING, reply::list(DOING, self.link.call(&command).await?)?)?;
+        for pair in found.chunks_exact(2) {
+            let loan = reply::text(DOING, &pair[1])?.split_once(':');
+            let read = loan.and_then(|(to, units)| Some((to.parse::<usize>().ok()?, units.parse().ok()?)));
+            let (to, units) = read.ok_or_else(|| reply::unexpected(DOING))?;
+            if let Some(borrower) = sale.buckets.get(to) {
+                self.hand_over(lender, borrower, &pair[0], units).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Puts a loan into its bucket, and strikes it off where it has arrived.
+    async fn hand_over(&self, from: &Bucket, to: &Bucket, name: &[u8], units: i64) -> Result<bool, Error> {
+        let text = units.to_string();
+        let keys = [to.keys.counter.as_str(), &to.keys.borrowed];
+        let answer = self.run(&script::BORROW, &keys, &[name, text.as_bytes()]).await?;
+        if reply::number(DOING, &answer)? < 0 {
+            return Ok(false);
+        }
+        let mut command = redis::cmd("HDEL");
+        command.arg(&from.keys.loans).arg(name);
+        self.link.call(&command).await?;
+        Ok(true)
+    }
+}

@@ -1,0 +1,206 @@
+//! Making a bucket from what the store has decided, for the first time or after Redis has lost something (FS-18).
+//!
+//! A rebuild is a replay: whatever the bucket still has is a state that it once was in, because each script is all or
+//! nothing; every order of the store is projected onto it again, as its event would be, and the machine's table says what is
+//! still to be done. So nothing is computed twice, and it may run beside the projector, and on several nodes at once.
+//! Invariants: nobody is let in before it is over; reservations that the store does not know are kept where Redis still has
+//! them; it is done again where Redis lost its data meanwhile. A reservation that was lost comes back as an order of nobody's,
+//! when its message is consumed, or under the same id, when its buyer asks again.
+
+use std::sync::atomic::Ordering;
+
+use onceward_domain::catalogue::Sku;
+use onceward_domain::error::{Code, Error};
+use onceward_domain::id::PurchaseId;
+use onceward_domain::machine::admission::Admission;
+use onceward_domain::machine::order::Order as OrderStatus;
+use onceward_domain::machine::reservation::Reservation;
+use onceward_domain::ports::admission::Compensate;
+use onceward_domain::ports::store::{OrderFilter, PageRequest};
+use onceward_domain::purchase::Purchase;
+
+use crate::bucket::{Bucket, Sale};
+use crate::core::Core;
+use crate::project::Step;
+use crate::record::{digit_of, record_of};
+use crate::reply;
+use crate::script;
+
+/// How often a rebuild begins anew because Redis lost its data meanwhile, or somebody else was faster.
+const ROUNDS_LIMIT: u32 = 4;
+/// Orders of one page of the store's list.
+const ORDERS_OF_ONE_PAGE: u32 = 200;
+/// About as many reservations are looked at in one call.
+const RESERVATIONS_OF_ONE_PAGE: &[u8] = b"500";
+
+const DOING: &str = "a rebuild";
+
+impl Core {
+    /// Opens a bucket, after bringing it up to what the store has decided. Who comes while another one does it waits, and
+    /// does nothing.
+    pub(crate) async fn open(&self, sale: &Sale, bucket: &Bucket) -> Result<(), Error> {
+        let seen = bucket.openings.load(Ordering::Acquire);
+        let _turn = bucket.turn.lock().await;
+        if bucket.openings.load(Ordering::Acquire) != seen {
+            return Ok(());
+        }
+        for _round in 0..ROUNDS_LIMIT {
+            if self.rebuild(sale, bucket).await? {
+                return Ok(());
+            }
+        }
+        Err(Error::new(
+            Code::Unavailable,
+            format!("rebuilding the gate of {}: it lost its data again", sale.key),
+        ))
+    }
+
+    async fn rebuild(&self, sale: &Sale, bucket: &Bucket) -> Result<bool, Error> {
+        let missing = || Error::new(Code::NotFound, format!("rebuilding the gate of {}", sale.key));
+        let sku = self.sku(&sale.key).await?.ok_or_else(missing)?;
+        let (epoch, history) = self.prepare(sale, bucket, &sku).await?;
+        for lender in &sale.buckets {
+            self.finish_loans(sale, lender).await?;
+        }
+        self.catch_up_adjustments(sale, bucket, &sku).await?;
+        self.replay_orders(sale, bucket).await?;
+        self.replay_compensations(sale, bucket).await?;
+        let (epoch, limit) = (epoch.to_string(), sku.per_user_limit.to_string());
+        let time = self.time.argument();
+        let arguments = [epoch.as_bytes(), &history, limit.as_bytes(), time.as_bytes()];
+        let answer = self.run(&script::OPEN, &[&bucket.keys.counter], &arguments).await?;
+        let opened = reply::number(DOING, &answer)?;
+        if opened > 0 {
+            self.register(bucket).await?;
+            bucket.limit.store(sku.per_user_limit, Ordering::Relaxed);
+            bucket.epoch.store(opened, Ordering::Release);
+            bucket.openings.fetch_add(1, Ordering::AcqRel);
+            tracing::info!(target: "onceward", event = "admission.opened", bucket = %bucket.id.text(), epoch = opened);
+        }
+        Ok(opened > 0)
+    }
+
+    /// Makes sure that it is there, and answers its epoch and the server's history.
+    async fn prepare(&self, sale: &Sale, bucket: &Bucket, sku: &Sku) -> Result<(i64, Vec<u8>), Error> {
+        let units = self.share_of(sale, bucket, sku).await?;
+        let rules = &sale.activity;
+        let adjustments = if bucket.id.number == 0 { sku.adjustments } else { 0 };
+        let arguments = [
+            units.to_string(),
+            adjustments.to_string(),
+            sku.per_user_limit.to_string(),
+            rules.starts_at.0.to_string(),
+            rules.ends_at.0.to_string(),
+            rules.reservation_deadline.0.to_string(),
+            self.time.argument(),
+        ];
+        let arguments: Vec<&[u8]> = arguments.iter().map(String::as_bytes).collect();
+        let answer = self.run(&script::PREPARE, &[&bucket.keys.counter], &arguments).await?;
+        let mut parts = reply::list(DOING, answer)?.into_iter();
+        let (Some(epoch), Some(history)) = (parts.next(), parts.next()) else {
+            return Err(reply::unexpected(DOING));
+        };
+        Ok((reply::number(DOING, &epoch)?, reply::bytes(DOING, history)?))
+    }
+
+    /// The units of a bucket that is not there: what the others do not have, in equal parts with those that are not there
+    /// either. The store's own stock is what keeps a sale from overselling, not this sum (FS-09).
+    async fn share_of(&self, sale: &Sale, bucket: &Bucket, sku: &Sku) -> Result<i64, Error> {
+        let (mut rest, mut missing) = (sku.stock.initial, 1);
+        for other in sale.buckets.iter().filter(|other| other.id != bucket.id) {
+            match self.field(other, "initial").await? {
+                Some(units) => rest -= units,
+                None => missing += 1,
+            }
+        }
+        Ok(rest.max(0) / missing)
+    }
+
+    /// A number among a bucket's counters; none where the bucket is not there.
+    pub(crate) async fn field(&self, bucket: &Bucket, name: &str) -> Result<Option<i64>, Error> {
+        let mut command = redis::cmd("HGET");
+        command.arg(&bucket.keys.counter).arg(name);
+        let answer = self.link.call(&command).await?;
+        if answer == redis::Value::Nil { Ok(None) } else { reply::number(DOING, &answer).map(Some) }
+    }
+
+    /// Adjustments whose projection was lost do not come again: their sum is what the stock of record has more.
+    async fn catch_up_adjustments(&self, sale: &Sale, bucket: &Bucket, sku: &Sku) -> Result<(), Error> {
+        if bucket.id.number != 0 {
+            return Ok(());
+        }
+        let Some(known) = self.field(bucket, "adjustments").await? else { return Ok(()) };
+        if known >= i64::from(sku.adjustments) {
+            return Ok(());
+        }
+        let mut delta = sku.stock.initial;
+        for one in &sale.buckets {
+            delta -= self.field(one, "initial").await?.unwrap_or_default();
+        }
+        self.adjust(bucket, delta, i64::from(sku.adjustments), known).await.map(drop)
+    }
+
+    /// Projects every order of the activity that has a line of this SKU and a buyer of this bucket.
+    async fn replay_orders(&self, sale: &Sale, bucket: &Bucket) -> Result<(), Error> {
+        let filter = OrderFilter { activity: Some(sale.key.activity.clone()), ..OrderFilter::default() };
+        let mut page = PageRequest { limit: ORDERS_OF_ONE_PAGE, before: None };
+        loop {
+            let orders = self.store.list_orders(filter.clone(), page).await?;
+            let Some(last) = orders.last() else { return Ok(()) };
+            page.before = Some(last.handle);
+            let here = orders.iter().filter(|one| sale.home(&one.user).id == bucket.id);
+            let steps: Vec<Step<'_>> = here.filter_map(|order| step_of(sale, order)).collect();
+            self.step(bucket, &steps).await?;
+        }
+    }
+
+    /// Gives back what the store has seen given back and the bucket has not: a compensation that was lost does not come
+    /// again.
+    async fn replay_compensations(&self, sale: &Sale, bucket: &Bucket) -> Result<(), Error> {
+        let wanted = [digit_of(Admission::Reserved)];
+        let mut cursor = b"0".to_vec();
+        loop {
+            let arguments: [&[u8]; 3] = [&cursor, RESERVATIONS_OF_ONE_PAGE, &wanted];
+            let answer = self.run(&script::WALK, &[&bucket.keys.reservation], &arguments).await?;
+            let mut parts = reply::all_bytes(DOING, reply::list(DOING, answer)?)?.into_iter();
+            cursor = parts.next().ok_or_else(|| reply::unexpected(DOING))?;
+            let ids = parts.map(|one| reply::id(DOING, &one)).collect::<Result<Vec<PurchaseId>, Error>>()?;
+            let known = self.purchases(ids.clone()).await?;
+            let given_back = |id: &PurchaseId| {
+                known.get(id).is_some_and(|row| row.reservation == Some(Reservation::Compensated))
+            };
+            let commands: Vec<Compensate> = ids
+                .into_iter()
+                .filter(given_back)
+                .map(|id| Compensate { purchase: id, key: sale.key.clone(), compensation: id.compensation() })
+                .collect();
+            let commands: Vec<&Compensate> = commands.iter().collect();
+            self.compensate_in(sale, bucket, &commands).await?;
+            if cursor == b"0" {
+                return Ok(());
+            }
+        }
+    }
+}
+
+/// What an order's last event would do. An order that was paid is never cancelled afterwards, so whatever was projected of it
+/// before, its units are committed: this is also what reinstates one (OT-07).
+fn step_of<'a>(sale: &'a Sale, order: &'a Purchase) -> Option<Step<'a>> {
+    let line = order.lines.iter().find(|line| line.key == sale.key)?;
+    let known = order.order.as_ref()?;
+    let moves = match known.status {
+        OrderStatus::Cancelled => &sale.moves.cancelled,
+        OrderStatus::Paid | OrderStatus::Refunding | OrderStatus::Refunded => &sale.moves.reinstated,
+        OrderStatus::Created
+        | OrderStatus::Paying
+        | OrderStatus::CancelPending
+        | OrderStatus::ManualReview => {
+            if known.cancelled_at.is_some() {
+                &sale.moves.cancelled
+            } else {
+                &sale.moves.created
+            }
+        }
+    };
+    Some(Step { id: order.id, moves, record: record_of(order, line) })
+}

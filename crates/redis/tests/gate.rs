@@ -1,0 +1,174 @@
+//! What a real server brings that no clock of a suite shows: many at once, lost scripts, lost answers, several slots.
+
+mod real;
+#[path = "real/sale.rs"]
+mod sale;
+
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use onceward_domain::catalogue::Bucket;
+use onceward_domain::error::{Class, Error};
+use onceward_domain::machine::reservation::Reservation as Status;
+use onceward_domain::ports::admission::{Admission, Reserve, ReserveAnswer};
+use onceward_redis::RedisAdmission;
+use sale::{Sale, id};
+use tokio::time::timeout;
+
+async fn reserve(gate: &RedisAdmission, command: Reserve) -> Result<ReserveAnswer, Error> {
+    Ok(gate.reserve(vec![command]).await?.remove(0))
+}
+
+fn queued(number: u64) -> ReserveAnswer {
+    ReserveAnswer::Queued { reservation: id(number).reservation() }
+}
+
+async fn counters(gate: &RedisAdmission, sale: &Sale) -> (i64, i64, i64) {
+    let bucket = gate.counters(sale.key.clone()).await.expect("the gate answers").expect("it is on sale");
+    let Bucket { initial, available, open_reserved, committed, .. } = bucket;
+    assert_eq!(initial, available + open_reserved + committed);
+    (available, open_reserved, committed)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn pr_02_of_a_thousand_requests_of_one_buyer_at_once_one_is_let_in() {
+    let ground = real::Ground::new("thousand");
+    let sale = Sale::of(5_000, 1, 1).await;
+    let gate = sale.gate(ground.options());
+    let all = join_all((0..1_000).map(|number| reserve(&gate, sale.command(number, "u", 1)))).await;
+    let mut winners = Vec::new();
+    let mut told = Vec::new();
+    for answer in all {
+        let answer = answer.unwrap();
+        if let ReserveAnswer::Queued { reservation } = answer {
+            winners.push(reservation);
+        } else {
+            let ReserveAnswer::LimitReached { live } = answer else { panic!("{answer:?}") };
+            told.push(live);
+        }
+    }
+    assert_eq!(winners.len(), 1);
+    assert!(told.len() == 999 && told.iter().all(|live| *live == Some(winners[0])));
+    assert_eq!(counters(&gate, &sale).await, (4_999, 1, 0));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn fs_01_of_many_buyers_at_once_as_many_are_let_in_as_there_are_units() {
+    let ground = real::Ground::new("many");
+    let sale = Sale::of(300, 2, 1).await;
+    let gates = [sale.gate(ground.options()), sale.gate(ground.options())];
+    let ask = |number: u64| {
+        let gate = &gates[usize::from(number.is_multiple_of(2))];
+        reserve(gate, sale.command(number, &format!("u{number}"), 1))
+    };
+    let all = join_all((0..1_000).map(ask)).await;
+    let count = |wanted: fn(&ReserveAnswer) -> bool| all.iter().flatten().filter(|one| wanted(one)).count();
+    assert_eq!(count(|one| matches!(one, ReserveAnswer::Queued { .. })), 300);
+    assert_eq!(count(|one| *one == ReserveAnswer::SoldOut), 700);
+    assert_eq!(counters(&gates[0], &sale).await, (0, 300, 0));
+}
+
+#[tokio::test]
+async fn fs_03_a_request_is_known_under_the_id_of_an_older_key() {
+    let ground = real::Ground::new("older");
+    let sale = Sale::of(5, 2, 1).await;
+    let gate = sale.gate(ground.options());
+    assert_eq!(reserve(&gate, sale.command(1, "u", 1)).await.unwrap(), queued(1));
+    let rotated = Reserve { purchase: id(100), older: vec![id(99), id(1)], ..sale.command(1, "u", 1) };
+    let repeat = ReserveAnswer::Repeat { reservation: id(1).reservation(), status: Status::Reserved };
+    assert_eq!(reserve(&gate, rotated).await.unwrap(), repeat);
+    assert_eq!(counters(&gate, &sale).await, (4, 1, 0));
+}
+
+#[tokio::test]
+async fn lq_07_a_server_that_forgot_its_scripts_is_told_them_again() {
+    let ground = real::Ground::new("scripts");
+    let sale = Sale::of(5, 2, 1).await;
+    let gate = sale.gate(ground.options());
+    for number in 0..3 {
+        let () = redis::cmd("SCRIPT").arg("FLUSH").query(&mut ground.connection()).unwrap();
+        assert_eq!(
+            reserve(&gate, sale.command(number, &format!("u{number}"), 1)).await.unwrap(),
+            queued(number)
+        );
+    }
+}
+
+#[tokio::test]
+async fn fs_19_a_buyer_is_refused_only_when_every_bucket_is_empty() {
+    let ground = real::Ground::new("buckets");
+    let sale = Sale::of(50, 2, 4).await;
+    let gate = sale.gate(ground.options());
+    for number in 0..49 {
+        let answer = reserve(&gate, sale.command(number, &format!("u{number}"), 1)).await.unwrap();
+        assert_eq!(answer, queued(number));
+    }
+    assert_eq!(reserve(&gate, sale.command(60, "two", 2)).await.unwrap(), ReserveAnswer::SoldOut);
+    assert_eq!(counters(&gate, &sale).await, (1, 49, 0));
+    assert_eq!(reserve(&gate, sale.command(61, "one", 1)).await.unwrap(), queued(61));
+    assert_eq!(reserve(&gate, sale.command(62, "none", 1)).await.unwrap(), ReserveAnswer::SoldOut);
+    assert_eq!(counters(&gate, &sale).await, (0, 50, 0));
+    for number in (0..49).chain([61]) {
+        assert!(gate.find(id(number)).await.unwrap().is_some(), "{number} is found without being told where");
+    }
+    let claims = gate.claim_send(1_000, onceward_domain::time::Millis(30_000)).await.unwrap();
+    assert_eq!(claims.iter().map(|claim| claim.messages.len()).sum::<usize>(), 50);
+}
+
+#[tokio::test]
+async fn dr_02_a_lost_answer_is_an_unknown_outcome_and_the_same_id_finds_out() {
+    let ground = real::Ground::new("lost");
+    let sale = Sale::of(5, 2, 1).await;
+    let gate = sale.gate(ground.options().with_response_limit(Duration::from_millis(200)));
+    assert_eq!(reserve(&gate, sale.command(1, "u", 1)).await.unwrap(), queued(1));
+    let mut other = ground.connection();
+    let () = redis::cmd("CLIENT").arg("PAUSE").arg(20_000).arg("WRITE").query(&mut other).unwrap();
+    let lost = reserve(&gate, sale.command(2, "v", 1)).await;
+    let () = redis::cmd("CLIENT").arg("UNPAUSE").query(&mut other).unwrap();
+    assert_eq!(lost.unwrap_err().class(), Class::UnknownOutcome);
+    let answer = reserve(&gate, sale.command(2, "v", 1)).await.unwrap();
+    let repeat = ReserveAnswer::Repeat { reservation: id(2).reservation(), status: Status::Reserved };
+    assert!(answer == queued(2) || answer == repeat, "{answer:?}");
+    assert_eq!(counters(&gate, &sale).await, (3, 2, 0));
+}
+
+#[tokio::test]
+async fn dr_02_a_server_that_is_not_there_has_done_nothing() {
+    let sale = Sale::of(5, 2, 1).await;
+    // A port that was free a moment ago.
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let gate = sale.gate(onceward_redis::Options::of(&format!("redis://127.0.0.1:{port}")).unwrap());
+    let error = reserve(&gate, sale.command(1, "u", 1)).await.unwrap_err();
+    assert_eq!(error.class(), Class::Retryable);
+}
+
+#[tokio::test]
+async fn a_new_limit_is_heard_of() {
+    let ground = real::Ground::new("limit");
+    let sale = Sale::of(500_000, 1, 1).await;
+    let gate = sale.gate(ground.options());
+    assert_eq!(reserve(&gate, sale.command(0, "u", 1)).await.unwrap(), queued(0));
+    sale.limit(3).await;
+    let heard = async {
+        for number in 1.. {
+            let answer = reserve(&gate, sale.command(number, "u", 2)).await.unwrap();
+            if answer == queued(number) {
+                return number;
+            }
+            assert_eq!(answer, ReserveAnswer::LimitReached { live: Some(id(0).reservation()) });
+        }
+        unreachable!("numbers do not end")
+    };
+    timeout(Duration::from_secs(20), heard).await.expect("within some seconds");
+    assert!(matches!(
+        reserve(&gate, sale.command(999_999, "u", 1)).await.unwrap(),
+        ReserveAnswer::LimitReached { live: None }
+    ));
+}
+
+#[tokio::test]
+async fn a_server_that_keeps_every_key_is_fit_for_a_gate() {
+    let ground = real::Ground::new("check");
+    let sale = Sale::of(5, 2, 1).await;
+    sale.gate(ground.options()).check().await.unwrap();
+}

@@ -1,0 +1,116 @@
+//! A part of a real Redis that is nobody else's: a prefix of its own, whose keys are removed at the end.
+#![allow(dead_code, reason = "each test takes what it needs")]
+
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use onceward_redis::Options;
+use onceward_testkit::services;
+
+/// Which servers.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Servers {
+    Single,
+    Sentinel,
+    Cluster,
+}
+
+impl Servers {
+    fn url(self) -> String {
+        match self {
+            Self::Single => services::address("redis", "ONCEWARD_TEST_REDIS_URL"),
+            Self::Sentinel => services::address("redis-sentinel", "ONCEWARD_TEST_REDIS_SENTINEL_URL"),
+            Self::Cluster => services::address("redis-cluster", "ONCEWARD_TEST_REDIS_CLUSTER_URL"),
+        }
+    }
+}
+
+/// Process ids come again, times do not.
+fn unique(name: &str) -> String {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    #[expect(clippy::disallowed_methods, reason = "a server outlives many test processes")]
+    let since =
+        std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("it is later than 1970");
+    format!("test-{name}-{}-{}-{number}", since.as_micros(), std::process::id())
+}
+
+/// A prefix of its own.
+pub(crate) struct Ground {
+    servers: Servers,
+    url: String,
+    prefix: String,
+}
+
+impl Ground {
+    pub(crate) fn new(name: &str) -> Self {
+        Self::on(Servers::Single, name)
+    }
+
+    pub(crate) fn on(servers: Servers, name: &str) -> Self {
+        Self { servers, url: servers.url(), prefix: unique(name) }
+    }
+
+    pub(crate) fn options(&self) -> Options {
+        Options::of(&self.url).expect("an address of Redis").with_prefix(&self.prefix)
+    }
+}
+
+/// Keys and what they hold, as the server itself writes it down.
+pub(crate) type Contents = Vec<(Vec<u8>, Vec<u8>)>;
+
+impl Ground {
+    pub(crate) fn connection(&self) -> redis::Connection {
+        let client = redis::Client::open(self.url.as_str()).expect("it was opened before");
+        client.get_connection().expect("it was reached before")
+    }
+
+    fn keys(&self, connection: &mut redis::Connection) -> Vec<Vec<u8>> {
+        let mut command = redis::cmd("SCAN");
+        command.cursor_arg(0).arg("MATCH").arg(format!("{}:*", self.prefix)).arg("COUNT").arg(10_000);
+        let keys = command.iter(connection).expect("keys are listed");
+        keys.map(|key| key.expect("keys are listed")).collect()
+    }
+
+    /// What is there now.
+    pub(crate) fn contents(&self) -> Contents {
+        let mut connection = self.connection();
+        let dump = |key: Vec<u8>, connection: &mut redis::Connection| {
+            let held = redis::cmd("DUMP").arg(&key).query(connection).expect("a key is there");
+            (key, held)
+        };
+        self.keys(&mut connection).into_iter().map(|key| dump(key, &mut connection)).collect()
+    }
+
+    /// As after a flush.
+    pub(crate) fn lose_everything(&self) {
+        let mut connection = self.connection();
+        for key in self.keys(&mut connection) {
+            let _: () = redis::cmd("UNLINK").arg(key).query(&mut connection).expect("a key is removed");
+        }
+    }
+
+    /// As after the promotion of a copy that had only this: the server's history is another one then.
+    pub(crate) fn fall_back(&self, contents: &Contents) {
+        self.lose_everything();
+        let mut connection = self.connection();
+        for (key, held) in contents {
+            let mut command = redis::cmd("RESTORE");
+            let _: () = command.arg(key).arg(0).arg(held).query(&mut connection).expect("a key is restored");
+            if key.ends_with(b":counter") {
+                let mut command = redis::cmd("HSET");
+                command.arg(key).arg("history").arg("another");
+                let _: () = command.query(&mut connection).expect("a field is written");
+            }
+        }
+    }
+}
+
+impl Drop for Ground {
+    fn drop(&mut self) {
+        match self.servers {
+            Servers::Single => self.lose_everything(),
+            // They begin anew and empty with every start.
+            Servers::Sentinel | Servers::Cluster => {}
+        }
+    }
+}

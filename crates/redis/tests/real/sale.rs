@@ -1,0 +1,110 @@
+//! A sale in a store of record, and a gate before it by the server's own time.
+#![allow(dead_code, reason = "each test takes what it needs")]
+
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use onceward_domain::catalogue::{Activity, LatePayment, Sku, Stock};
+use onceward_domain::changes::ChangeSet;
+use onceward_domain::facts::Need;
+use onceward_domain::id::{ActivityId, PurchaseId, RequestId, SkuId, SkuKey, UserId};
+use onceward_domain::money::{Currency, Money};
+use onceward_domain::ports::admission::Reserve;
+use onceward_domain::ports::clock::Clock;
+use onceward_domain::ports::store::{Store, Work};
+use onceward_domain::time::{Millis, Timestamp};
+use onceward_redis::{Options, RedisAdmission};
+use onceward_testkit::ids::CountingIds;
+use onceward_testkit::model::ModelStore;
+
+/// The machine's time, which is the server's as well.
+pub(crate) struct MachineClock;
+
+impl Clock for MachineClock {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the server beside this test takes its time from the machine"
+    )]
+    fn now(&self) -> Timestamp {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).expect("it is later than 1970");
+        Timestamp(i64::try_from(since.as_millis()).expect("it is earlier than the year 200,000,000"))
+    }
+}
+
+/// What is on sale.
+pub(crate) struct Sale {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) key: SkuKey,
+    sku: Sku,
+}
+
+impl Sale {
+    /// An hour-long sale of so many units in so many buckets.
+    pub(crate) async fn of(units: i64, per_user_limit: u32, buckets: u16) -> Self {
+        let now = MachineClock.now();
+        let key = SkuKey { activity: ActivityId::trusted("sale"), sku: SkuId::trusted("sku") };
+        let activity = Activity {
+            id: key.activity.clone(),
+            name: Arc::from("A sale"),
+            starts_at: now.minus(Millis(3_600_000)),
+            ends_at: now.plus(Millis(3_600_000)),
+            payment_window: Millis(900_000),
+            cancel_grace: Millis(60_000),
+            reservation_deadline: Millis(120_000),
+            confirm_after_cancel: Millis(45_000),
+            late_payment: LatePayment::Refund,
+            cancelled_frees_limit: true,
+        };
+        let sku = Sku {
+            key: key.clone(),
+            price: Money::new(1999, Currency::CNY).expect("within the limit"),
+            per_user_limit,
+            buckets,
+            opening: units,
+            stock: Stock::full(units),
+            adjustments: 0,
+            revision: 0,
+        };
+        let sale = Self { store: Arc::new(ModelStore::new(Arc::new(MachineClock))), key, sku: sku.clone() };
+        let changes = ChangeSet { activities: vec![activity], new_skus: vec![sku], ..ChangeSet::default() };
+        sale.write(changes).await;
+        sale
+    }
+
+    async fn write(&self, changes: ChangeSet) {
+        let decide = Arc::new(move |_: &mut _| Ok(changes.clone()));
+        let work = Work { name: "test", need: Need::default(), decide };
+        self.store.transact(work).await.expect("the store takes it");
+    }
+
+    /// Another limit from now on.
+    pub(crate) async fn limit(&self, per_user_limit: u32) {
+        let changed = Sku { per_user_limit, ..self.sku.clone() };
+        self.write(ChangeSet { changed_skus: vec![changed], ..ChangeSet::default() }).await;
+    }
+
+    pub(crate) fn gate(&self, options: Options) -> RedisAdmission {
+        RedisAdmission::open(options, self.store.clone(), Arc::new(CountingIds::new("gate")))
+            .expect("inside of a runtime")
+    }
+
+    /// A buyer's command; the number makes id and request.
+    pub(crate) fn command(&self, number: u64, user: &str, quantity: u32) -> Reserve {
+        Reserve {
+            purchase: id(number),
+            older: Vec::new(),
+            key: self.key.clone(),
+            user: UserId::trusted(user),
+            request: RequestId::trusted(&format!("request-{number}")),
+            quantity,
+        }
+    }
+}
+
+/// A purchase id from a number.
+pub(crate) fn id(number: u64) -> PurchaseId {
+    let mut digest = [0; 16];
+    digest[..8].copy_from_slice(&number.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes());
+    digest[10..].copy_from_slice(&number.to_be_bytes()[2..]);
+    PurchaseId::from_digest(digest, 1)
+}
