@@ -42,6 +42,7 @@ CREATE TABLE sku (
     sold BIGINT NOT NULL CHECK (sold >= 0),
     adjustments BIGINT NOT NULL CHECK (adjustments >= 0),
     revision BIGINT NOT NULL,
+    limit_since BIGINT NOT NULL,
     sku_ref INTEGER GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     buckets INTEGER NOT NULL CHECK (buckets >= 0),
     currency SMALLINT NOT NULL,

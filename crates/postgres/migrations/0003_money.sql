@@ -49,7 +49,7 @@ CREATE TABLE callback (
 CREATE TABLE open_case (
     seq BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     at BIGINT NOT NULL,
-    kind SMALLINT NOT NULL CHECK (kind BETWEEN 0 AND 6),
+    kind SMALLINT NOT NULL CHECK (kind BETWEEN 0 AND 7),
     subject TEXT NOT NULL,
     detail TEXT NOT NULL,
     UNIQUE (kind, subject)

@@ -243,22 +243,23 @@ pub(crate) fn by_ref(rows: &[Row]) -> Result<HashMap<i32, &Row>, Error> {
 
 /// A SKU from its columns, which follow its number.
 pub(crate) fn sku_of(row: &Row, key: SkuKey) -> Result<Sku, Error> {
-    let buckets: i32 = get(row, 4)?;
+    let buckets: i32 = get(row, 5)?;
     Ok(Sku {
         key,
         price: rows::money(get(row, 1)?, get(row, 2)?)?,
         per_user_limit: number(row, 3)?,
+        limit_since: Timestamp(get(row, 4)?),
         buckets: u16::try_from(buckets)
             .map_err(|cause| crate::failure::defect(format!("a SKU has {buckets} buckets")).because(cause))?,
-        opening: get(row, 5)?,
+        opening: get(row, 6)?,
         stock: Stock {
-            initial: get(row, 6)?,
-            available: get(row, 7)?,
-            occupied: get(row, 8)?,
-            sold: get(row, 9)?,
+            initial: get(row, 7)?,
+            available: get(row, 8)?,
+            occupied: get(row, 9)?,
+            sold: get(row, 10)?,
         },
-        adjustments: number(row, 10)?,
-        revision: get(row, 11)?,
+        adjustments: number(row, 11)?,
+        revision: get(row, 12)?,
     })
 }
 

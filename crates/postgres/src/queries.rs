@@ -169,6 +169,7 @@ queries! {
     TALLY_MONEY_CONTRADICTIONS = "tally/money_contradictions";
     TALLY_REJECTIONS_WITHOUT_TASK = "tally/rejections_without_task";
     TALLY_TASKS_WITHOUT_REJECTION = "tally/tasks_without_rejection";
+    TALLY_WALLET_CONTRADICTIONS = "tally/wallet_contradictions";
     TRANSACTION_ENDED = "transaction/ended";
     TRANSACTION_ID = "transaction/id";
     TRANSACTION_STATUS = "transaction/status";

@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, HashMap};
 use onceward_domain::credit::EntryKind;
 use onceward_domain::due::Lane;
 use onceward_domain::error::Error;
+use onceward_domain::group::WALLET;
 use onceward_domain::id::{ActivityId, PurchaseId, SkuId, SkuKey};
 use onceward_domain::journal;
 use onceward_domain::machine::Machine;
@@ -97,7 +98,7 @@ async fn skus(link: &Link) -> Result<Vec<SkuTally>, Error> {
     for row in link.rows(DOING, queries::SKU_ALL, params![]).await? {
         let sku_ref: i32 = get(&row, 0)?;
         let key =
-            SkuKey { activity: ActivityId::trusted(text(&row, 12)?), sku: SkuId::trusted(text(&row, 13)?) };
+            SkuKey { activity: ActivityId::trusted(text(&row, 13)?), sku: SkuId::trusted(text(&row, 14)?) };
         skus.push(SkuTally {
             bucket: buckets.get(&sku_ref).map(|row| bucket_of(row, key.clone())).transpose()?,
             groups: groups.remove(&sku_ref).unwrap_or_default(),
@@ -151,11 +152,13 @@ async fn group_orders(link: &Link, counts: &Row) -> Result<GroupTally, Error> {
         code(GroupStatus::Settled),
         mask(GroupCharge::is_open),
     ];
+    let wallets = params![WALLET, code(GroupCharge::Charged)];
     let unscheduled = params![mask(GroupStatus::waits), Lane::SETTLEMENT];
     Ok(GroupTally {
         groups: number(counts, 2)?,
         participants: number(counts, 3)?,
         state_contradictions: sum(link, queries::TALLY_GROUP_CONTRADICTIONS, states).await?,
+        wallet_contradictions: sum(link, queries::TALLY_WALLET_CONTRADICTIONS, wallets).await?,
         unscheduled: sum(link, queries::TALLY_GROUPS_UNSCHEDULED, unscheduled).await?,
     })
 }

@@ -17,7 +17,7 @@ use onceward_domain::machine::transport::Transport;
 use onceward_domain::ports::Answer;
 use onceward_domain::ports::admission::{
     Admission, AdmissionView, Compensate, CompensateCode, OverdueClaim, Projected, Reserve, ReserveAnswer,
-    SendClaim, SendSettlement,
+    SendClaim, SendSettlement, Unsent,
 };
 use onceward_domain::ports::clock::Ids;
 use onceward_domain::ports::store::Store;
@@ -251,6 +251,11 @@ impl Admission for RedisAdmission {
     fn next_send(&self) -> Answer<'_, Option<Timestamp>> {
         let inner = Arc::clone(&self.inner);
         Box::pin(self.on_runtime(async move { inner.core.next(Way::Send).await }))
+    }
+
+    fn unsent(&self, limit: u64) -> Answer<'_, Unsent> {
+        let inner = Arc::clone(&self.inner);
+        Box::pin(self.on_runtime(async move { inner.core.unsent(limit).await }))
     }
 
     fn claim_overdue(&self, limit: u32, lease: Millis) -> Answer<'_, Vec<OverdueClaim>> {

@@ -13,6 +13,7 @@ use onceward_domain::error::Error;
 use onceward_domain::event::OrderCreateRequested;
 use onceward_domain::id::{PurchaseId, SkuKey};
 use onceward_domain::machine::admission::Admission;
+use onceward_domain::ports::admission::Unsent;
 use onceward_domain::time::{Millis, Timestamp};
 use redis::Value;
 
@@ -27,6 +28,9 @@ use crate::script;
 const LOOKS_AT_ONCE: usize = 128;
 /// Most batches that one script call claims or ends.
 const BATCHES_OF_ONE_CALL: u32 = 16;
+
+/// About so many batches are counted in one script call.
+const BATCHES_OF_ONE_COUNT: &str = "256";
 
 /// In a cluster each bucket is judged by its own server's clock, which may be so far ahead of the one that was asked.
 const SKEW: Millis = Millis(1_000);
@@ -184,6 +188,43 @@ impl Core {
         let answer =
             self.run(&script::SETTLE, &[way.scores(bucket), way.entries(bucket)], &arguments).await?;
         u32::try_from(reply::number(DOING, &answer)?).map_err(|_| reply::unexpected(DOING))
+    }
+
+    /// What waits to be sent; counting stops once it has passed the limit.
+    pub(crate) async fn unsent(&self, limit: u64) -> Result<Unsent, Error> {
+        let (mut reservations, mut oldest) = (0, None);
+        for (sale, number, _) in self.heads(Way::Send).await? {
+            let keys = [sale.buckets[usize::from(number)].keys.send.as_str()];
+            let mut cursor = b"0".to_vec();
+            loop {
+                let arguments = [cursor.as_slice(), BATCHES_OF_ONE_COUNT.as_bytes()];
+                let answer = reply::list(DOING, self.run(&script::UNSENT, &keys, &arguments).await?)?;
+                let [next, count, stamp]: [Value; 3] =
+                    answer.try_into().map_err(|_| reply::unexpected(DOING))?;
+                reservations += u64::try_from(reply::number(DOING, &count)?).unwrap_or(0);
+                let stamp = reply::bytes(DOING, stamp)?;
+                if !stamp.is_empty() {
+                    let micros: i64 = std::str::from_utf8(&stamp)
+                        .ok()
+                        .and_then(|text| text.parse().ok())
+                        .ok_or_else(|| reply::unexpected(DOING))?;
+                    let at = Timestamp(micros / 1_000);
+                    oldest = Some(oldest.map_or(at, |before: Timestamp| before.min(at)));
+                }
+                cursor = reply::bytes(DOING, next)?;
+                if cursor == b"0" || reservations > limit {
+                    break;
+                }
+            }
+            if reservations > limit {
+                break;
+            }
+        }
+        let oldest = match oldest {
+            Some(at) => Some(self.now().await?.since(at)),
+            None => None,
+        };
+        Ok(Unsent { reservations, oldest })
     }
 
     /// Earliest score of a lane over all buckets.

@@ -62,6 +62,8 @@ scripts! {
     CLAIM "admission/claim.lua";
     /// Ends claims of batches.
     SETTLE "admission/settle.lua";
+    /// Counts what waits to be sent.
+    UNSENT "admission/unsent.lua";
     /// Projects decisions.
     PROJECT "admission/project.lua";
     /// Gives units back.

@@ -37,6 +37,7 @@ pub(super) async fn add(
         column(skus, |sku| sku.price.amount()),
         column(skus, |sku| currency_code(sku.price.currency())),
         column(skus, |sku| i64::from(sku.per_user_limit)),
+        column(skus, |sku| sku.limit_since.0),
         column(skus, |sku| i32::from(sku.buckets)),
         column(skus, |sku| sku.opening),
         column(skus, |sku| sku.stock.initial),
@@ -111,6 +112,7 @@ async fn change_terms<'a>(
         column(skus, |sku| sku.price.amount()),
         column(skus, |sku| currency_code(sku.price.currency())),
         column(skus, |sku| i64::from(sku.per_user_limit)),
+        column(skus, |sku| sku.limit_since.0),
         column(skus, |sku| i32::from(sku.buckets)),
     ];
     let loss = move || {
