@@ -103,6 +103,26 @@ impl Files {
         Ok(ring)
     }
 
+    /// The mark of the secret that is there, for a store that several nodes share: each of them has the secret in a file of its
+    /// own.
+    ///
+    /// # Errors
+    /// When the secret cannot be read.
+    pub(crate) fn mark(&self) -> Result<[u8; 32], Failure> {
+        let secret = data_dir::read_bounded(&self.secret);
+        let secret = secret.map_err(|cause| Failure::file("reading the secret", &self.secret, &cause))?;
+        Ok(digest(&secret))
+    }
+
+    /// What to say to a node whose secret is not the one that the shared store was begun with.
+    pub(crate) fn foreign(&self) -> Failure {
+        manual(format!(
+            "the secret in {} is not the one that the database was begun with: with it, requests that were answered by other \
+             nodes would take effect a second time. Give every node the same secret, with ONCEWARD_SECRET_FILE",
+            self.secret.display(),
+        ))
+    }
+
     fn read(&self, path: &Path, doing: &str) -> Result<Option<Vec<u8>>, Failure> {
         match data_dir::read_bounded(path) {
             Ok(content) => Ok(Some(content)),
@@ -138,9 +158,12 @@ fn manual(text: String) -> Failure {
     Failure::Engine(Error::new(Code::ConstraintViolated, text))
 }
 
+fn digest(secret: &[u8]) -> [u8; 32] {
+    Sha256::new().chain_update(LABEL).chain_update(secret).finalize().into()
+}
+
 fn fingerprint(secret: &[u8]) -> String {
-    let digest = Sha256::new().chain_update(LABEL).chain_update(secret).finalize();
-    hex(&digest[..FINGERPRINT_BYTES])
+    hex(&digest(secret)[..FINGERPRINT_BYTES])
 }
 
 #[cfg(test)]

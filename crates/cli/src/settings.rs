@@ -17,6 +17,7 @@ use onceward_domain::governor::{Band, Limits};
 use onceward_domain::ports::deadline::TriggerKind;
 use onceward_domain::time::Millis;
 use onceward_providers::notice::Target;
+use onceward_redis::Options as RedisOptions;
 use onceward_rocketmq::Options as BrokerOptions;
 use serde::{Deserialize, Serialize};
 
@@ -60,6 +61,15 @@ const ORDERS_PER_SECOND: std::ops::RangeInclusive<i64> = 0..=10_000_000;
 /// Calls of a round about one order before its cancel: query, close, query; and about one share of a group order: query,
 /// charge, query.
 const PROVIDER_CALLS: i64 = 3;
+
+/// Where the store of record is.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) enum StorePlace {
+    /// A file of SQLite, which one process has for itself.
+    File(PathBuf),
+    /// A PostgreSQL server, which any number of processes share. The URL may hold a password, so it is not shown.
+    Server(String),
+}
 
 /// What a server is started with.
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
@@ -211,11 +221,9 @@ impl Settings {
 
     fn judge(&self) -> Result<(), Failure> {
         self.roles()?;
-        self.store_path()?;
+        self.store_place()?;
         self.notices()?;
-        if let Some(url) = &self.redis_url {
-            return Err(not_in_this_build("redis_url", url));
-        }
+        self.redis()?;
         self.broker()?;
         self.trigger()?;
         for (name, value, range) in [
@@ -268,19 +276,41 @@ impl Settings {
         Ok(roles)
     }
 
-    /// The store's file.
+    /// Where the store is.
     ///
     /// # Errors
     /// For a store that this build has no adapter for.
-    pub(crate) fn store_path(&self) -> Result<PathBuf, Failure> {
-        match self.store_url.as_deref() {
-            None => Ok(self.data.join(STORE_FILE)),
-            Some(url) => match url.strip_prefix("sqlite:") {
-                Some("") => Err(Failure::Usage("store_url = `sqlite:` names no file".to_owned())),
-                Some(path) => Ok(PathBuf::from(path)),
-                None => Err(not_in_this_build("store_url", url)),
-            },
+    pub(crate) fn store_place(&self) -> Result<StorePlace, Failure> {
+        let Some(url) = self.store_url.as_deref() else {
+            return Ok(StorePlace::File(self.data.join(STORE_FILE)));
+        };
+        match url.split_once(':') {
+            Some(("sqlite", "")) => Err(Failure::Usage("store_url = `sqlite:` names no file".to_owned())),
+            Some(("sqlite", path)) => Ok(StorePlace::File(PathBuf::from(path))),
+            Some(("postgres" | "postgresql", _)) => Ok(StorePlace::Server(url.to_owned())),
+            _ => Err(not_in_this_build("store_url", url)),
         }
+    }
+
+    /// The store's file; where the store is a server, the file that would be there instead.
+    ///
+    /// # Errors
+    /// As [`Self::store_place`].
+    pub(crate) fn store_path(&self) -> Result<PathBuf, Failure> {
+        match self.store_place()? {
+            StorePlace::File(path) => Ok(path),
+            StorePlace::Server(_) => Ok(self.data.join(STORE_FILE)),
+        }
+    }
+
+    /// Where Redis is, where there is one: then it keeps the gate.
+    ///
+    /// # Errors
+    /// For an address that is none. It is not shown.
+    pub(crate) fn redis(&self) -> Result<Option<RedisOptions>, Failure> {
+        let Some(url) = &self.redis_url else { return Ok(None) };
+        let options = RedisOptions::of(url);
+        options.map(Some).map_err(|cause| Failure::Usage(format!("redis_url: {}", cause.operator_text())))
     }
 
     /// Where the broker is, where there is one.
@@ -323,9 +353,13 @@ impl Settings {
             TriggerKind::Broker => {
                 Err(Failure::Usage(format!("deadline.trigger = `{name}` needs a broker: set broker_url")))
             }
-            TriggerKind::Zset | TriggerKind::Keyspace => Err(Failure::Usage(format!(
-                "deadline.trigger = `{name}` needs Redis, which this build has no adapter for: `store`, `queue` and, with a \
-                 broker_url, `broker` are possible"
+            TriggerKind::Zset if self.redis_url.is_some() => Ok(kind),
+            TriggerKind::Zset => {
+                Err(Failure::Usage(format!("deadline.trigger = `{name}` needs Redis: set redis_url")))
+            }
+            TriggerKind::Keyspace => Err(Failure::Usage(format!(
+                "deadline.trigger = `{name}` has no adapter in this build: `store`, `queue`, with a redis_url `zset` and with \
+                 a broker_url `broker` are possible"
             ))),
         }
     }
@@ -361,8 +395,8 @@ fn setting(name: &str) -> &'static str {
 fn not_in_this_build(name: &str, url: &str) -> Failure {
     let scheme = url.split_once(':').map_or("no scheme", |(scheme, _)| scheme);
     Failure::Usage(format!(
-        "{name} asks for `{scheme}`, but this build has no adapter for it: leave {name} out; possible are \
-         store_url = `sqlite:PATH` and broker_url = `rocketmq://HOST:PORT`"
+        "{name} asks for `{scheme}`, but this build has no adapter for it: leave {name} out; possible are store_url = \
+         `sqlite:PATH` or `postgres://…`, redis_url = `redis://…` and broker_url = `rocketmq://HOST:PORT`"
     ))
 }
 
@@ -410,6 +444,10 @@ mod tests {
         assert_eq!(from_environment.listen.port(), 2);
         assert_eq!(from_environment.data, Path::new("from-file"));
         assert_eq!(from_environment.store_path().unwrap(), Path::new("elsewhere.db"));
+        let url = "postgres://user@db/shop";
+        let cluster = combine(None, &[("store_url", url), ("redis_url", "redis://r:6379")], None).unwrap();
+        assert!(cluster.store_place().unwrap() == StorePlace::Server(url.to_owned()));
+        assert!(cluster.redis().unwrap().is_some());
 
         let from_flag = combine(Some(&path), &environment, Some("127.0.0.1:3")).unwrap();
         assert_eq!(from_flag.listen.port(), 3);
@@ -419,17 +457,17 @@ mod tests {
     #[test]
     fn what_cannot_be_is_refused_with_its_reason() {
         let cases = [
-            ("store_url", "postgres://user:hunter2@db/shop", "asks for `postgres`"),
+            ("store_url", "mysql://user:hunter2@db/shop", "asks for `mysql`"),
             ("store_url", "sqlite:", "names no file"),
-            ("redis_url", "redis+cluster://r:6379", "asks for `redis+cluster`"),
+            ("redis_url", "memcached://hunter2@r:6379", "not of a form that is known"),
             ("broker_url", "kafka://user:hunter2@b:9092", "asks for `kafka`"),
             ("broker_url", "rocketmq://hunter2@b:8081", "rocketmq://host:port"),
             ("deadline_trigger", "broker", "needs a broker: set broker_url"),
-            ("deadline_trigger", "zset", "needs Redis"),
+            ("deadline_trigger", "zset", "needs Redis: set redis_url"),
             (
                 "deadline_trigger",
                 "keyspace",
-                "`store`, `queue` and, with a broker_url, `broker` are possible",
+                "`store`, `queue`, with a redis_url `zset` and with a broker_url `broker` are possible",
             ),
             ("backlog_unsent_limit", "0", "not within 1 to"),
             ("backlog_outage_ms", "10", "not within 1000 to"),

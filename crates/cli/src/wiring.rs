@@ -7,15 +7,21 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use onceward::execute::transact;
 use onceward::queue_deadline::QueueTrigger;
 use onceward::{Engine, Ports, Settings as EngineSettings};
+use onceward_domain::changes::{Answered, ChangeSet};
 use onceward_domain::error::Error;
+use onceward_domain::facts::{Facts, Need};
 use onceward_domain::ports::clock::Clock;
 use onceward_domain::ports::deadline::TriggerKind;
 use onceward_domain::ports::notifier::Notifier;
+use onceward_domain::ports::store::Store;
+use onceward_postgres::PostgresStore;
 use onceward_providers::notice::webhook::WebhookOptions;
 use onceward_providers::notice::{FileNotifier, WebhookNotifier};
 use onceward_providers::sandbox::{Bank, BankOptions, SandboxProvider, Signer};
+use onceward_redis::{RedisAdmission, RedisQueue, RedisTrigger};
 use onceward_rocketmq::{RocketBus, RocketTrigger};
 use onceward_sqlite::{OpenOptions, SqliteStore};
 
@@ -23,7 +29,7 @@ use crate::data_dir::{self, Lock};
 use crate::failure::Failure;
 use crate::output;
 use crate::secret;
-use crate::settings::Settings;
+use crate::settings::{Settings, StorePlace};
 use crate::time::{SystemClock, SystemIds};
 
 /// The sandbox bank's journal inside the data folder.
@@ -32,6 +38,9 @@ const BANK_FILE: &str = "sandbox-bank.jsonl";
 const BANK_SECRET_FILE: &str = "sandbox-secret";
 /// The notices of a server that only tries things out.
 const NOTICES_FILE: &str = "notices.jsonl";
+
+/// Under this name a shared store keeps the mark of the secret that it was begun with. No caller's key begins like this.
+const SECRET_MARK: &str = "\u{1}secret";
 
 /// Whether the built-in bank is there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,31 +55,52 @@ pub(crate) enum Sandbox {
 pub(crate) struct Opened {
     /// The engine; nothing of it runs yet.
     pub(crate) engine: Engine,
-    /// The store, for closing it.
-    pub(crate) store: Arc<SqliteStore>,
+    store: OpenStore,
+    redis: Option<Arc<RedisAdmission>>,
     /// The sandbox bank, where it is enabled.
     pub(crate) bank: Option<Bank>,
     /// What goes over a broker, where there is one.
     pub(crate) broker: Option<Broker>,
-    _lock: Lock,
+    _lock: Option<Lock>,
 }
 
-/// Opens the store of these settings for this process alone.
+/// The store, whichever it is.
+enum OpenStore {
+    File(Arc<SqliteStore>),
+    Server(Arc<PostgresStore>),
+}
+
+impl Opened {
+    /// Closes the store, which may wait for its threads; the lock goes last.
+    pub(crate) fn close(self) {
+        match &self.store {
+            OpenStore::File(store) => store.close(),
+            OpenStore::Server(store) => store.close(),
+        }
+    }
+
+    /// Looks whether Redis answers and keeps what it is told, where there is one.
+    ///
+    /// # Errors
+    /// With what is wrong.
+    pub(crate) async fn check_redis(&self) -> Option<Result<(), Error>> {
+        match &self.redis {
+            Some(gate) => Some(gate.check().await),
+            None => None,
+        }
+    }
+}
+
+/// Opens the store of these settings: a file for this process alone, a server together with other nodes.
 ///
 /// # Errors
 /// When the folder, the secret or the store cannot be had.
-pub(crate) fn open(settings: &Settings, sandbox: Sandbox) -> Result<Opened, Failure> {
+pub(crate) async fn open(settings: &Settings, sandbox: Sandbox) -> Result<Opened, Failure> {
     data_dir::make(&settings.data)?;
-    let path = settings.store_path()?;
-    if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
-        data_dir::make(folder)?;
-    }
-    let lock = data_dir::lock(&path)?;
-    let keys = secret::Files::of(settings)?.key_ring()?;
-    let store = open_store(&path)?;
-    if let Some(copy) = store.backup() {
-        output::note(&format!("the store was migrated; its copy from before is {}", copy.display()));
-    }
+    let lock = lock(settings, sandbox)?;
+    let files = secret::Files::of(settings)?;
+    let keys = files.key_ring()?;
+    let (store, ports) = open_ports(settings, &files).await?;
     let engine_settings = EngineSettings {
         lease: settings.lease(),
         provider_lease: settings.provider_lease(),
@@ -85,11 +115,72 @@ pub(crate) fn open(settings: &Settings, sandbox: Sandbox) -> Result<Opened, Fail
     };
     let providers = bank.iter().map(|bank| Arc::new(SandboxProvider::new(bank.clone())) as _).collect();
     let notifier = notifier(settings, sandbox)?;
-    let ports = Ports::embedded(Arc::clone(&store) as _, Arc::new(SystemIds)).with_providers(providers);
+    let (ports, redis) = with_redis(ports, settings)?;
     let broker = Broker::open(settings)?;
-    let ports = with_broker(with_trigger(ports, settings.trigger()?), broker.as_ref());
-    let engine = Engine::new(Ports { notifier, ..ports }, keys, engine_settings);
-    Ok(Opened { engine, store, bank, broker, _lock: lock })
+    let ports = with_broker(with_trigger(ports, settings)?, broker.as_ref());
+    let engine = Engine::new(Ports { notifier, ..ports }.with_providers(providers), keys, engine_settings);
+    Ok(Opened { engine, store, redis, bank, broker, _lock: lock })
+}
+
+/// A store in a file is one process's. Of several nodes at one server, one has the sandbox bank of a folder.
+fn lock(settings: &Settings, sandbox: Sandbox) -> Result<Option<Lock>, Failure> {
+    let path = match (settings.store_place()?, sandbox) {
+        (StorePlace::File(path), _) => path,
+        (StorePlace::Server(_), Sandbox::Enabled) => bank_path(settings),
+        (StorePlace::Server(_), Sandbox::Absent) => return Ok(None),
+    };
+    if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+        data_dir::make(folder)?;
+    }
+    data_dir::lock(&path).map(Some)
+}
+
+async fn open_ports(settings: &Settings, files: &secret::Files) -> Result<(OpenStore, Ports), Failure> {
+    match settings.store_place()? {
+        StorePlace::File(path) => {
+            let store = open_store(&path)?;
+            if let Some(copy) = store.backup() {
+                output::note(&format!("the store was migrated; its copy from before is {}", copy.display()));
+            }
+            let ports = Ports::embedded(Arc::clone(&store) as _, Arc::new(SystemIds));
+            Ok((OpenStore::File(store), ports))
+        }
+        StorePlace::Server(url) => {
+            if let Some(begun) = onceward_postgres::begin(&url).await? {
+                output::note(&format!("made the tables, of version {}", begun.to));
+            }
+            let store = Arc::new(PostgresStore::open(onceward_postgres::OpenOptions::new(url)).await?);
+            agree_on_secret(&*store, files).await?;
+            let ports = Ports::store_backed(Arc::clone(&store) as _, Arc::new(SystemIds));
+            Ok((OpenStore::Server(store), ports))
+        }
+    }
+}
+
+/// Every node derives ids with the same secret, or a repeat at another node would be a new request. The first one writes
+/// down which it is, in the store that they share.
+async fn agree_on_secret(store: &dyn Store, files: &secret::Files) -> Result<(), Failure> {
+    let mark = files.mark()?;
+    let key: Arc<str> = Arc::from(SECRET_MARK);
+    let need = Need { answers: vec![Arc::clone(&key)], ..Need::default() };
+    let decide = move |facts: &mut Facts| {
+        let known = facts.answers.get(&key).map(|answer| answer.fingerprint);
+        let first =
+            Answered { key: Arc::clone(&key), fingerprint: mark, status: 0, body: Vec::new(), at: facts.now };
+        let answers = if known.is_none() { vec![first] } else { Vec::new() };
+        Ok((ChangeSet { answers, ..ChangeSet::default() }, known.is_none_or(|known| known == mark)))
+    };
+    match transact(store, "agreeing on the secret", need, decide).await? {
+        true => Ok(()),
+        false => Err(files.foreign()),
+    }
+}
+
+/// The ports with the gate in Redis, where there is one.
+fn with_redis(ports: Ports, settings: &Settings) -> Result<(Ports, Option<Arc<RedisAdmission>>), Failure> {
+    let Some(options) = settings.redis()? else { return Ok((ports, None)) };
+    let gate = Arc::new(RedisAdmission::open(options, Arc::clone(&ports.store), Arc::new(SystemIds))?);
+    Ok((Ports { admission: gate.clone(), ..ports }, Some(gate)))
 }
 
 /// What goes over a broker.
@@ -205,10 +296,24 @@ fn notice_signer(path: &Path) -> Result<Signer, Failure> {
 }
 
 /// The ports with what tells when orders' time is up.
-pub(crate) fn with_trigger(ports: Ports, kind: TriggerKind) -> Ports {
+///
+/// # Errors
+/// Where Redis cannot be named.
+fn with_trigger(ports: Ports, settings: &Settings) -> Result<Ports, Failure> {
+    match (settings.trigger()?, settings.redis()?) {
+        (TriggerKind::Zset, Some(options)) => {
+            let queue = RedisQueue::open(options)?;
+            Ok(ports.with_deadline_trigger(Arc::new(RedisTrigger::new(queue))))
+        }
+        (kind, _) => Ok(with_local_trigger(ports, kind)),
+    }
+}
+
+/// The same where nothing but this process is needed for it.
+pub(crate) fn with_local_trigger(ports: Ports, kind: TriggerKind) -> Ports {
     match kind {
         TriggerKind::Queue => ports.with_deadline_trigger(Arc::new(QueueTrigger::new(clock()))),
-        // The store-backed ports bring theirs along, the broker brings its own; for the others there is no adapter.
+        // The store-backed ports bring theirs along; Redis and the broker bring their own.
         TriggerKind::Store | TriggerKind::Zset | TriggerKind::Broker | TriggerKind::Keyspace => ports,
     }
 }

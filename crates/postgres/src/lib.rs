@@ -42,6 +42,6 @@ mod store;
 mod tally;
 mod transact;
 
-pub use migrate::{Migrated, migrate};
+pub use migrate::{Migrated, begin, migrate};
 pub use open::{OpenOptions, PostgresStore};
 pub use settings::ServerSettings;

@@ -66,6 +66,19 @@ pub async fn migrate(url: &str) -> Result<Migrated, Error> {
     Ok(Migrated { from: wide(from), to: wide(newest()) })
 }
 
+/// Makes the tables where the database has none; where it has some it leaves them alone, because bringing those to another
+/// version is a step that people choose. Answers what was made.
+///
+/// # Errors
+/// As [`migrate`].
+pub async fn begin(url: &str) -> Result<Option<Migrated>, Error> {
+    let link = Link::open(&configured(&parse(url)?, Purpose::Sums)).await?;
+    match version(&link).await? {
+        0 => migrate(url).await.map(Some),
+        _ => Ok(None),
+    }
+}
+
 /// Refuses tables that are not of this version.
 pub(crate) async fn require_newest(link: &Link) -> Result<(), Error> {
     let found = version(link).await?;

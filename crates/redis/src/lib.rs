@@ -41,3 +41,13 @@ pub use admission::RedisAdmission;
 pub use options::{Options, Time};
 pub use queue::RedisQueue;
 pub use trigger::RedisTrigger;
+
+use onceward_domain::error::Error;
+
+/// Looks whether the servers of these options answer, and keep every key.
+///
+/// # Errors
+/// `Unavailable` where nobody answers, `Invalid` where a server may evict keys.
+pub async fn check(options: Options) -> Result<(), Error> {
+    link::Link::new(options).check().await
+}

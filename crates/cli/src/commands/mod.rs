@@ -9,6 +9,7 @@ pub(crate) mod dead_letters;
 pub(crate) mod demo;
 pub(crate) mod doctor;
 pub(crate) mod groups;
+pub(crate) mod migrate;
 pub(crate) mod openapi;
 pub(crate) mod queue;
 pub(crate) mod serve;
@@ -34,6 +35,8 @@ enum Command {
     Demo(demo::Arguments),
     /// Look for what would keep the engine from running well here.
     Doctor(doctor::Arguments),
+    /// Bring the store to the version of this program.
+    Migrate(migrate::Arguments),
     /// Look at the queues of a running server, pause and resume them.
     Queue(queue::Arguments),
     /// Look at work whose tries are used up, and set it going again.
@@ -61,6 +64,7 @@ pub(crate) fn run(line: CommandLine) -> Result<(), Failure> {
         Command::Serve(arguments) => serve::run(arguments),
         Command::Demo(arguments) => demo::run(&arguments),
         Command::Doctor(arguments) => doctor::run(&arguments),
+        Command::Migrate(arguments) => migrate::run(&arguments),
         Command::Queue(arguments) => queue::run(&arguments),
         Command::DeadLetters(arguments) => dead_letters::run(&arguments),
         Command::Groups(arguments) => groups::run(&arguments),

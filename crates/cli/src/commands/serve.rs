@@ -42,7 +42,7 @@ pub(crate) struct Arguments {
     /// all, or a list of api, consumer, relay, scheduler, reconciler [default: all]
     #[arg(long, value_name = "ROLES")]
     role: Option<String>,
-    /// What tells when orders' time is up: store, queue, or with a broker URL broker [default: store]
+    /// What tells when orders' time is up: store, queue, with a Redis URL zset, with a broker URL broker [default: store]
     #[arg(long, value_name = "TRIGGER")]
     deadline_trigger: Option<String>,
     /// A settings file (TOML); the environment and flags come before it
@@ -89,9 +89,10 @@ async fn serve(settings: &Settings, dev: bool, stop: Stop) -> Result<(), Failure
     let metrics = onceward_http::recorder()
         .and_then(PrometheusBuilder::install_recorder)
         .map_err(|cause| Failure::other("starting the metrics", cause))?;
-    let opened = wiring::open(settings, if dev { Sandbox::Enabled } else { Sandbox::Absent })?;
+    let opened = wiring::open(settings, if dev { Sandbox::Enabled } else { Sandbox::Absent }).await?;
     let access = if dev { Access::open() } else { keys_of(settings)? };
     tell_trigger(settings.trigger()?);
+    tell_redis(&opened).await;
     if let Some(broker) = &opened.broker {
         tell_broker(broker).await;
     }
@@ -128,6 +129,18 @@ fn tell_trigger(kind: TriggerKind) {
     tracing::info!(target: "onceward", event = "deadline.trigger", trigger = kind.name());
     if kind != TriggerKind::Store {
         output::note(&format!("deadline trigger: {}", kind.name()));
+    }
+}
+
+/// Says that Redis keeps the gate, and what is wrong with it: nobody is let in until it is mended.
+async fn tell_redis(opened: &Opened) {
+    match opened.check_redis().await {
+        None => {}
+        Some(Ok(())) => output::note("admission: Redis"),
+        Some(Err(error)) => output::note(&format!(
+            "admission: Redis, which is not ready, and nobody is let in: {}",
+            error.operator_text()
+        )),
     }
 }
 
@@ -182,10 +195,7 @@ async fn answer(
 
 /// Closes the store off the runtime, because it waits for the store's threads; the lock goes last.
 async fn close(opened: Opened) -> Result<(), Failure> {
-    let closed = tokio::task::spawn_blocking(move || {
-        opened.store.close();
-        drop(opened);
-    });
+    let closed = tokio::task::spawn_blocking(move || opened.close());
     closed.await.map_err(|cause| Failure::other("closing the store", cause))
 }
 

@@ -59,6 +59,7 @@ impl Sale {
             key: key.clone(),
             price: Money::new(1999, Currency::CNY).expect("within the limit"),
             per_user_limit,
+            limit_since: Timestamp(0),
             buckets,
             opening: units,
             stock: Stock::full(units),

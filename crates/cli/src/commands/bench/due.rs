@@ -125,7 +125,7 @@ async fn trigger_run(effort: &Effort, kind: TriggerKind, count: u64) -> Result<R
     let ends = Arc::new(Ends::default());
     let noted = Arc::clone(&ends);
     let shop = Shop::expiring(&effort.folder, WINDOW, move |ports| {
-        let ports = wiring::with_trigger(ports, kind);
+        let ports = wiring::with_local_trigger(ports, kind);
         let inner = Arc::clone(&ports.deadline);
         ports.with_deadline_trigger(Arc::new(Noted { inner, ends: noted }))
     })

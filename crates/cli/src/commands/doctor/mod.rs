@@ -6,6 +6,7 @@
 
 mod bank;
 mod disk;
+mod servers;
 mod store;
 
 use std::fs;
@@ -25,7 +26,7 @@ use crate::api_keys;
 use crate::failure::Failure;
 use crate::output::{self, Format};
 use crate::secret::{self, Standing};
-use crate::settings::{Flags, Settings};
+use crate::settings::{Flags, Settings, StorePlace};
 use crate::time::{SystemClock, rfc3339};
 
 /// The arguments of `doctor`.
@@ -95,8 +96,14 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let path = settings.store_path()?;
     let place = existing_part(path.parent().unwrap_or(Path::new("."))).to_owned();
     let server_runs = store::is_in_use(&path);
-    let mut findings = vec![store::of_file(&path, server_runs)];
-    findings.extend(store::tried_out(&place, &path));
+    let mut findings = match settings.store_place()? {
+        StorePlace::Server(url) => servers::postgres(&url),
+        StorePlace::File(path) => {
+            let file = store::of_file(&path, server_runs);
+            [file].into_iter().chain(store::tried_out(&place, &path)).collect()
+        }
+    };
+    findings.extend(settings.redis()?.map(servers::redis));
     findings.push(disk::free_space(&place));
     findings.push(disk::sync_time(&place));
     findings.push(clock(&path));
@@ -188,7 +195,8 @@ fn trigger(kind: TriggerKind) -> Finding {
         }
         TriggerKind::Store => "store: durable with the orders themselves",
         TriggerKind::Broker => "broker: delayed messages; the sweep finds what it lost",
-        TriggerKind::Zset | TriggerKind::Keyspace => kind.name(),
+        TriggerKind::Zset => "zset: a sorted set in Redis; the sweep finds what it lost",
+        TriggerKind::Keyspace => kind.name(),
     };
     Finding::new("deadlines", Verdict::Good, detail)
 }
