@@ -31,7 +31,7 @@ pub(crate) struct Refusal {
     /// The key that is there already, where that is why.
     doubled: Option<String>,
     /// The guards of which one was lost, where that is why.
-    loss: Option<Loss>,
+    loss: Option<Box<Loss>>,
 }
 
 impl From<Error> for Refusal {
@@ -42,7 +42,7 @@ impl From<Error> for Refusal {
 
 impl From<Loss> for Refusal {
     fn from(loss: Loss) -> Self {
-        Self { error: guard_lost(loss.what()), doubled: None, loss: Some(loss) }
+        Self { error: guard_lost(loss.what()), doubled: None, loss: Some(Box::new(loss)) }
     }
 }
 

@@ -170,13 +170,17 @@ async fn change<'a>(script: &mut Script<'a>, moves: &'a [PurchaseMove]) -> Resul
     move_orders(script, orders).await
 }
 
+/// A move, with the reservation's state, the inbox entry, the order, the place and the price after it.
 type Birth<'a> = (&'a PurchaseMove, ReservationStatus, &'a Inbox, &'a Order, i64, Money);
+
+/// A move, with the reservation's state, the reason, the inbox entry and the place after it.
+type Turn<'a> = (&'a PurchaseMove, ReservationStatus, Option<Reason>, Option<&'a Inbox>, i64);
 
 /// Moves by what they change.
 #[derive(Default)]
 struct Sorted<'a> {
     births: Vec<Birth<'a>>,
-    reservations: Vec<(&'a PurchaseMove, ReservationStatus, Option<Reason>, Option<&'a Inbox>, i64)>,
+    reservations: Vec<Turn<'a>>,
     inboxes: Vec<(&'a PurchaseMove, &'a Inbox)>,
     admissions: Vec<(&'a PurchaseMove, i16, Option<Uuid>, i64)>,
     orders: Vec<(&'a PurchaseMove, &'a Order, Option<ReservationStatus>, Option<i64>)>,
@@ -271,10 +275,7 @@ async fn create_orders<'a>(script: &mut Script<'a>, rows: Vec<Birth<'a>>) -> Res
         .await
 }
 
-async fn move_reservations<'a>(
-    script: &mut Script<'a>,
-    rows: Vec<(&'a PurchaseMove, ReservationStatus, Option<Reason>, Option<&'a Inbox>, i64)>,
-) -> Result<(), Refusal> {
+async fn move_reservations<'a>(script: &mut Script<'a>, rows: Vec<Turn<'a>>) -> Result<(), Refusal> {
     if rows.is_empty() {
         return Ok(());
     }
