@@ -38,9 +38,9 @@ fn what_cannot_be_is_a_usage_error_with_its_reason() {
         (&["serve", "--dev", "--listen", "0.0.0.0:0"], &[], "loopback only"),
         (&["serve", "--role", "boss"], &[], "`boss` is not one of"),
         (&["serve", "--config", "absent.toml"], &[], "no settings file"),
-        (&["serve"], &[("ONCEWARD_STORE_URL", "postgres://u:hunter2@db/x")], "embedded store only"),
-        (&["serve"], &[("ONCEWARD_REDIS_URL", "redis://r")], "embedded store only"),
-        (&["serve"], &[("ONCEWARD_BROKER_URL", "rocketmq://b:1")], "embedded store only"),
+        (&["serve"], &[("ONCEWARD_STORE_URL", "mysql://u:hunter2@db/x")], "asks for `mysql`"),
+        (&["serve"], &[("ONCEWARD_REDIS_URL", "memcached://hunter2@r")], "not of a form that is known"),
+        (&["serve"], &[("ONCEWARD_BROKER_URL", "kafka://u:hunter2@b:1")], "asks for `kafka`"),
         (&["demo", "--orders", "0"], &[], "--orders"),
         (&["nonsense"], &[], "nonsense"),
     ];
