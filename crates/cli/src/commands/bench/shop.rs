@@ -7,12 +7,14 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use onceward::governor::GovernorSettings;
 use onceward::operations::catalogue::{NewSku, put_activity, put_sku};
 use onceward::store_bus::lane_of;
 use onceward::{Engine, Ports, Settings, wire};
 use onceward_domain::catalogue::{Activity, LatePayment};
 use onceward_domain::derive::KeyRing;
 use onceward_domain::due::{Lane, LaneStatus};
+use onceward_domain::governor::{Band, Limits};
 use onceward_domain::id::{ActivityId, RequestId, SkuId, SkuKey, UserId};
 use onceward_domain::money::{Currency, Money};
 use onceward_domain::ports::admission::{Reserve, ReserveAnswer, SendSettlement};
@@ -79,7 +81,7 @@ impl Shop {
         order_batch: usize,
     ) -> Result<Self, Failure> {
         let messages = Arc::new(MemoryBus::default());
-        let settings = Settings { order_batch, ..Settings::default() };
+        let settings = Settings { order_batch, ..never_closed() };
         let read = Arc::clone(&messages);
         let with_bus = |ports: Ports| match transport {
             Transport::Memory => Ports { bus: read, ..ports },
@@ -98,7 +100,7 @@ impl Shop {
         change: impl FnOnce(Ports) -> Ports,
     ) -> Result<Self, Failure> {
         let terms = Terms { window, grace: Millis(0) };
-        Self::build(parent, Arc::default(), Settings::default(), terms, change).await
+        Self::build(parent, Arc::default(), never_closed(), terms, change).await
     }
 
     async fn build(
@@ -252,4 +254,12 @@ async fn put_on_sale(engine: &Engine, terms: Terms) -> Result<(), Failure> {
         put_sku(engine, NewSku { key: sku_key(sku), stock, price, per_user_limit: 1, buckets: 1 }).await?;
     }
     Ok(())
+}
+
+/// Settings under which admission never closes: what is measured is how fast the gate is, also where nobody sends what it lets in.
+fn never_closed() -> Settings {
+    let never = Band::above(u64::MAX);
+    let limits = Limits { unsent: never, outage: never, drain: never, undecided_floor: u64::MAX };
+    let governor = GovernorSettings { limits, ..GovernorSettings::default() };
+    Settings { governor, ..Settings::default() }
 }
