@@ -20,6 +20,7 @@ use onceward_domain::ports::Answer;
 use onceward_domain::ports::clock::Clock as _;
 use onceward_domain::ports::deadline::{DeadlineTrigger, Expiry, Signal, SignalEnd, TriggerKind};
 use onceward_domain::time::{Millis, Timestamp};
+use serde_json::Value;
 use tokio::task::JoinSet;
 use tokio::time::{MissedTickBehavior, interval, timeout};
 
@@ -334,7 +335,9 @@ async fn until_at_rest(server: &Server) -> Result<(), Failure> {
         let queues = answer.body["data"].as_array();
         let queues = queues.ok_or_else(|| Failure::Other(format!("the server answered {answer:?}")))?;
         let is_work = |name: &str| name == Lane::OUTBOX || name.starts_with(Lane::BUS_PREFIX);
-        if !queues.iter().any(|queue| queue["name"].as_str().is_some_and(is_work)) {
+        let waits =
+            |queue: &Value| queue["name"].as_str().is_some_and(is_work) && queue["size"].as_u64() != Some(0);
+        if !queues.iter().any(waits) {
             return Ok(());
         }
         pause(QUEUES_LOOK).await;
