@@ -44,7 +44,10 @@ struct Step {
     proof: Proof,
 }
 
-/// Together they stay below 40 minutes, the five for building `cargo-deny` in `.ci/run` included.
+/// All steps together: with the five minutes for building `cargo-deny` in `.ci/run` they stay below 40. A step's own limit is for
+/// a step that hangs, and has room for a machine that is slow today.
+const WHOLE: Duration = Duration::from_mins(34);
+
 const STEPS: [Step; 9] = [
     Step {
         name: "fmt",
@@ -55,7 +58,7 @@ const STEPS: [Step; 9] = [
     Step {
         // With the tests that need real servers, which would otherwise stop compiling unseen.
         name: "clippy",
-        limit: Duration::from_secs(210),
+        limit: Duration::from_mins(6),
         command: &[
             "cargo",
             "clippy",
@@ -85,20 +88,20 @@ const STEPS: [Step; 9] = [
     },
     Step {
         name: "codegen",
-        limit: Duration::from_secs(450),
+        limit: Duration::from_mins(9),
         command: &["cargo", "xtask", "codegen", "--check"],
         proof: Proof::ExitCode,
     },
     Step {
         name: "test",
-        limit: Duration::from_secs(550),
+        limit: Duration::from_mins(14),
         command: &["cargo", "test", "--workspace"],
         proof: Proof::ExitCode,
     },
     Step {
         // Apart from the other tests, because only this build can take guards away.
         name: "guards",
-        limit: Duration::from_mins(4),
+        limit: Duration::from_mins(6),
         command: &[
             "cargo",
             "test",
@@ -114,7 +117,7 @@ const STEPS: [Step; 9] = [
     Step {
         // Builds the release profile first, which is most of its time.
         name: "torture",
-        limit: Duration::from_mins(8),
+        limit: Duration::from_mins(10),
         command: &[
             "cargo",
             "run",
@@ -131,7 +134,7 @@ const STEPS: [Step; 9] = [
     },
     Step {
         name: "crash-demo",
-        limit: Duration::from_secs(75),
+        limit: Duration::from_secs(90),
         command: &[
             "cargo",
             "run",
@@ -157,7 +160,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let mut timings = Vec::new();
     let mut failure = None;
     for step in STEPS.iter().filter(chosen) {
-        let limit = step.limit * arguments.patience;
+        let left = (WHOLE * arguments.patience).saturating_sub(started.elapsed());
+        let limit = (step.limit * arguments.patience).min(left);
         say(&format!("ci: {} (at most {} s): {}", step.name, limit.as_secs(), step.command.join(" ")));
         let begun = Instant::now();
         let ending = run_step(step, &root, limit)?;
@@ -201,8 +205,8 @@ mod tests {
     #[test]
     fn the_limits_fit_the_time_the_whole_may_take() {
         let install_deny = Duration::from_mins(5);
-        let total: Duration = STEPS.iter().map(|step| step.limit).sum();
-        assert!(total + install_deny < Duration::from_mins(40), "{total:?}");
+        assert!(WHOLE + install_deny < Duration::from_mins(40));
+        assert!(STEPS.iter().all(|step| step.limit < WHOLE));
     }
 
     #[test]
