@@ -151,14 +151,9 @@ async fn name_states(link: &Link) -> Result<(), Error> {
 mod tests {
     //! The lists in the checks of the tables are those of the machines.
 
-    use onceward_domain::catalogue::LatePayment;
     use onceward_domain::due::Lane;
-    use onceward_domain::machine::Machine;
-    use onceward_domain::machine::{
-        admission, compensation, group, group_charge, job, notice, order, payment, refund, reservation,
-    };
-    use onceward_domain::payment::{CaseKind, RefundCause};
-    use onceward_domain::purchase::Reason;
+    use onceward_domain::machine::{Machine, order};
+    use onceward_testkit::codes::checks_allow_exactly_the_codes;
 
     use super::*;
 
@@ -178,30 +173,7 @@ mod tests {
 
     #[test]
     fn checks_allow_exactly_the_codes_of_the_machines() {
-        let schema = all();
-        for (table, column, values) in [
-            ("purchase", "admission", admission::Admission::STATES.len()),
-            ("purchase", "reservation", reservation::Reservation::STATES.len()),
-            ("purchase", "order_status", order::Order::STATES.len()),
-            ("purchase", "reason", Reason::ALL.len()),
-            ("purchase", "inbox_result", InboxResult::ALL.len()),
-            ("compensation_task", "status", compensation::Compensation::STATES.len()),
-            ("payment", "status", payment::Payment::STATES.len()),
-            ("refund", "status", refund::Refund::STATES.len()),
-            ("refund", "cause", RefundCause::ALL.len()),
-            ("notice", "status", notice::Notice::STATES.len()),
-            ("group_order", "status", group::Group::STATES.len()),
-            ("participant", "charge", group_charge::GroupCharge::STATES.len()),
-            ("open_case", "kind", CaseKind::ALL.len()),
-            ("job", "status", job::Job::STATES.len()),
-            ("credit_entry", "kind", EntryKind::ALL.len()),
-            ("activity", "late_payment", LatePayment::ALL.len()),
-        ] {
-            let from = schema.find(&format!("CREATE TABLE {table} (")).unwrap();
-            let body = &schema[from..from + schema[from..].find(";\n").unwrap()];
-            let check = format!("CHECK ({column} BETWEEN 0 AND {})", values - 1);
-            assert!(body.contains(&check), "{table} lacks {check}");
-        }
+        checks_allow_exactly_the_codes(&all());
     }
 
     #[test]

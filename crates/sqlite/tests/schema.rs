@@ -6,17 +6,12 @@ use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use onceward_domain::catalogue::LatePayment;
-use onceward_domain::credit::EntryKind;
 use onceward_domain::due::Lane;
-use onceward_domain::machine::{
-    Machine, admission, compensation, group, group_charge, job, notice, order, payment, refund, reservation,
-};
-use onceward_domain::payment::{CaseKind, RefundCause};
+use onceward_domain::machine::{Machine, order};
 use onceward_domain::ports::clock::Clock;
-use onceward_domain::purchase::{InboxResult, Reason};
 use onceward_domain::time::Timestamp;
 use onceward_sqlite::{OpenOptions, SqliteStore};
+use onceward_testkit::codes::checks_allow_exactly_the_codes;
 use rusqlite::Connection;
 
 struct Noon;
@@ -63,30 +58,7 @@ fn schema_sql_is_the_sum_of_the_migrations() {
 
 #[test]
 fn checks_allow_exactly_the_codes_of_the_machines() {
-    let schema = dump(&fresh("checks"));
-    for (table, column, values) in [
-        ("purchase", "admission", admission::Admission::STATES.len()),
-        ("purchase", "reservation", reservation::Reservation::STATES.len()),
-        ("purchase", "order_status", order::Order::STATES.len()),
-        ("purchase", "reason", Reason::ALL.len()),
-        ("purchase", "inbox_result", InboxResult::ALL.len()),
-        ("compensation_task", "status", compensation::Compensation::STATES.len()),
-        ("payment", "status", payment::Payment::STATES.len()),
-        ("refund", "status", refund::Refund::STATES.len()),
-        ("refund", "cause", RefundCause::ALL.len()),
-        ("notice", "status", notice::Notice::STATES.len()),
-        ("group_order", "status", group::Group::STATES.len()),
-        ("participant", "charge", group_charge::GroupCharge::STATES.len()),
-        ("open_case", "kind", CaseKind::ALL.len()),
-        ("job", "status", job::Job::STATES.len()),
-        ("credit_entry", "kind", EntryKind::ALL.len()),
-        ("activity", "late_payment", LatePayment::ALL.len()),
-    ] {
-        let from = schema.find(&format!("CREATE TABLE {table} (")).unwrap();
-        let body = &schema[from..from + schema[from..].find(";\n").unwrap()];
-        let check = format!("CHECK ({column} BETWEEN 0 AND {})", values - 1);
-        assert!(body.contains(&check), "{table} lacks {check}");
-    }
+    checks_allow_exactly_the_codes(&dump(&fresh("checks")));
 }
 
 #[test]

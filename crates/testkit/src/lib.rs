@@ -13,6 +13,7 @@
 pub mod bank;
 pub mod block_on;
 pub mod clock;
+pub mod codes;
 pub mod conformance;
 pub mod ids;
 pub mod interleave;
