@@ -21,7 +21,7 @@ use onceward_postgres::PostgresStore;
 use onceward_providers::notice::webhook::WebhookOptions;
 use onceward_providers::notice::{FileNotifier, WebhookNotifier};
 use onceward_providers::sandbox::{Bank, BankOptions, SandboxProvider, Signer};
-use onceward_redis::{RedisAdmission, RedisQueue, RedisTrigger};
+use onceward_redis::{Options as RedisOptions, RedisAdmission, RedisQueue, RedisTrigger};
 use onceward_rocketmq::{RocketBus, RocketTrigger};
 use onceward_sqlite::{OpenOptions, SqliteStore};
 
@@ -56,7 +56,8 @@ pub(crate) struct Opened {
     /// The engine; nothing of it runs yet.
     pub(crate) engine: Engine,
     store: OpenStore,
-    redis: Option<Arc<RedisAdmission>>,
+    /// Where Redis is, if it keeps the gate.
+    pub(crate) redis: Option<RedisOptions>,
     /// The sandbox bank, where it is enabled.
     pub(crate) bank: Option<Bank>,
     /// What goes over a broker, where there is one.
@@ -76,17 +77,6 @@ impl Opened {
         match &self.store {
             OpenStore::File(store) => store.close(),
             OpenStore::Server(store) => store.close(),
-        }
-    }
-
-    /// Looks whether Redis answers and keeps what it is told, where there is one.
-    ///
-    /// # Errors
-    /// With what is wrong.
-    pub(crate) async fn check_redis(&self) -> Option<Result<(), Error>> {
-        match &self.redis {
-            Some(gate) => Some(gate.check().await),
-            None => None,
         }
     }
 }
@@ -115,7 +105,8 @@ pub(crate) async fn open(settings: &Settings, sandbox: Sandbox) -> Result<Opened
     };
     let providers = bank.iter().map(|bank| Arc::new(SandboxProvider::new(bank.clone())) as _).collect();
     let notifier = notifier(settings, sandbox)?;
-    let (ports, redis) = with_redis(ports, settings)?;
+    let redis = settings.redis()?;
+    let ports = with_redis(ports, redis.clone())?;
     let broker = Broker::open(settings)?;
     let ports = with_broker(with_trigger(ports, settings)?, broker.as_ref());
     let engine = Engine::new(Ports { notifier, ..ports }.with_providers(providers), keys, engine_settings);
@@ -177,10 +168,10 @@ async fn agree_on_secret(store: &dyn Store, files: &secret::Files) -> Result<(),
 }
 
 /// The ports with the gate in Redis, where there is one.
-fn with_redis(ports: Ports, settings: &Settings) -> Result<(Ports, Option<Arc<RedisAdmission>>), Failure> {
-    let Some(options) = settings.redis()? else { return Ok((ports, None)) };
-    let gate = Arc::new(RedisAdmission::open(options, Arc::clone(&ports.store), Arc::new(SystemIds))?);
-    Ok((Ports { admission: gate.clone(), ..ports }, Some(gate)))
+fn with_redis(ports: Ports, redis: Option<RedisOptions>) -> Result<Ports, Failure> {
+    let Some(options) = redis else { return Ok(ports) };
+    let gate = RedisAdmission::open(options, Arc::clone(&ports.store), Arc::new(SystemIds))?;
+    Ok(Ports { admission: Arc::new(gate), ..ports })
 }
 
 /// What goes over a broker.

@@ -71,15 +71,6 @@ impl RedisAdmission {
         Ok(Self { inner: Arc::new(inner), runtime })
     }
 
-    /// Looks whether the server answers and keeps every key.
-    ///
-    /// # Errors
-    /// [`Code::Unavailable`] where nobody answers, [`Code::Invalid`] where the server may evict keys.
-    pub async fn check(&self) -> Result<(), Error> {
-        let inner = Arc::clone(&self.inner);
-        self.on_runtime(async move { inner.core.link.check().await }).await
-    }
-
     /// Runs it on the gate's own runtime, so that the caller needs none and cannot cut it off.
     async fn on_runtime<T: Send + 'static>(
         &self,

@@ -16,6 +16,7 @@ use onceward_domain::ports::deadline::TriggerKind;
 use onceward_domain::ports::sandbox::Sandbox as PlayableBank;
 use onceward_http::{Access, AppState, Limits, Parts};
 use onceward_providers::sandbox::{Bank, Courier, Target};
+use onceward_redis::Options as RedisOptions;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
@@ -92,7 +93,9 @@ async fn serve(settings: &Settings, dev: bool, stop: Stop) -> Result<(), Failure
     let opened = wiring::open(settings, if dev { Sandbox::Enabled } else { Sandbox::Absent }).await?;
     let access = if dev { Access::open() } else { keys_of(settings)? };
     tell_trigger(settings.trigger()?);
-    tell_redis(&opened).await;
+    if let Some(redis) = &opened.redis {
+        tell_redis(redis).await;
+    }
     if let Some(broker) = &opened.broker {
         tell_broker(broker).await;
     }
@@ -133,11 +136,10 @@ fn tell_trigger(kind: TriggerKind) {
 }
 
 /// Says that Redis keeps the gate, and what is wrong with it: nobody is let in until it is mended.
-async fn tell_redis(opened: &Opened) {
-    match opened.check_redis().await {
-        None => {}
-        Some(Ok(())) => output::note("admission: Redis"),
-        Some(Err(error)) => output::note(&format!(
+async fn tell_redis(redis: &RedisOptions) {
+    match onceward_redis::check(redis.clone()).await {
+        Ok(()) => output::note("admission: Redis"),
+        Err(error) => output::note(&format!(
             "admission: Redis, which is not ready, and nobody is let in: {}",
             error.operator_text()
         )),

@@ -13,7 +13,7 @@ use uuid::Uuid;
 use super::places;
 use super::script::{Guarded, Loss, Script, column};
 use crate::failure::defect;
-use crate::pipeline::params;
+use crate::pipeline::{Params, params};
 use crate::queries;
 use crate::refs::Names;
 use crate::rows::{code, currency_code, position, route_code, uuid_of};
@@ -210,16 +210,25 @@ impl<'a> Sorted<'a> {
     }
 }
 
-/// Handles, ids, revisions and times: what every move is guarded by.
-macro_rules! guards {
-    ($rows:ident) => {
-        (
-            column(&$rows, |row| row.0.handle),
-            column(&$rows, |row| uuid_of(row.0.id)),
-            column(&$rows, |row| row.0.revision),
-            column(&$rows, |row| row.0.at.0),
-        )
-    };
+/// Writes moves, each on the revision that it was decided on. `values` stand behind handles, ids, revisions and times.
+async fn write_moves<'a>(
+    script: &mut Script<'a>,
+    (doing, sql): (&'static str, &'static str),
+    moves: Vec<&'a PurchaseMove>,
+    values: Params<'a>,
+) -> Result<(), Refusal> {
+    if moves.is_empty() {
+        return Ok(());
+    }
+    let mut parameters = params![
+        column(&moves, |change| change.handle),
+        column(&moves, |change| uuid_of(change.id)),
+        column(&moves, |change| change.revision),
+        column(&moves, |change| change.at.0),
+    ];
+    parameters.extend(values);
+    let count = moves.len();
+    script.guarded(doing, sql, parameters, (count, lost(moves))).await
 }
 
 fn lost<'a>(moves: Vec<&'a PurchaseMove>) -> impl FnOnce() -> Loss + Send + 'a {
@@ -238,15 +247,8 @@ fn lost<'a>(moves: Vec<&'a PurchaseMove>) -> impl FnOnce() -> Loss + Send + 'a {
 }
 
 async fn create_orders<'a>(script: &mut Script<'a>, rows: Vec<Birth<'a>>) -> Result<(), Refusal> {
-    if rows.is_empty() {
-        return Ok(());
-    }
-    let (handles, ids, revisions, times) = guards!(rows);
-    let parameters = params![
-        handles,
-        ids,
-        revisions,
-        times,
+    let moves = column(&rows, |row| row.0);
+    let values = params![
         column(&rows, |row| row.4),
         column(&rows, |row| code(row.1)),
         column(&rows, |row| position(&InboxResult::ALL, row.2.result)),
@@ -264,102 +266,49 @@ async fn create_orders<'a>(script: &mut Script<'a>, rows: Vec<Birth<'a>>) -> Res
         column(&rows, |row| row.3.cancelled_at.map(|at| at.0)),
         rows.iter().map(|row| row.3.cancel_reason.as_deref()).collect::<Vec<_>>(),
     ];
-    let loss = lost(column(&rows, |row| row.0));
-    script
-        .guarded(
-            "writing the birth of an order",
-            queries::PURCHASE_CREATE_ORDER,
-            parameters,
-            (rows.len(), loss),
-        )
+    write_moves(script, ("writing the birth of an order", queries::PURCHASE_CREATE_ORDER), moves, values)
         .await
 }
 
 async fn move_reservations<'a>(script: &mut Script<'a>, rows: Vec<Turn<'a>>) -> Result<(), Refusal> {
-    if rows.is_empty() {
-        return Ok(());
-    }
-    let (handles, ids, revisions, times) = guards!(rows);
-    let parameters = params![
-        handles,
-        ids,
-        revisions,
-        times,
+    let moves = column(&rows, |row| row.0);
+    let values = params![
         column(&rows, |row| row.4),
         column(&rows, |row| code(row.1)),
         column(&rows, |row| row.2.map(|reason| position(&Reason::ALL, reason))),
         column(&rows, |row| row.3.map(|inbox| position(&InboxResult::ALL, inbox.result))),
         rows.iter().map(|row| row.3.map(|inbox| inbox.payload_hash.as_slice())).collect::<Vec<_>>(),
     ];
-    let loss = lost(column(&rows, |row| row.0));
-    script
-        .guarded("moving a reservation", queries::PURCHASE_MOVE_RESERVATION, parameters, (rows.len(), loss))
-        .await
+    write_moves(script, ("moving a reservation", queries::PURCHASE_MOVE_RESERVATION), moves, values).await
 }
 
 async fn move_inboxes<'a>(
     script: &mut Script<'a>,
     rows: Vec<(&'a PurchaseMove, &'a Inbox)>,
 ) -> Result<(), Refusal> {
-    if rows.is_empty() {
-        return Ok(());
-    }
-    let (handles, ids, revisions, times) = guards!(rows);
-    let parameters = params![
-        handles,
-        ids,
-        revisions,
-        times,
+    let moves = column(&rows, |row| row.0);
+    let values = params![
         column(&rows, |row| position(&InboxResult::ALL, row.1.result)),
         rows.iter().map(|row| row.1.payload_hash.as_slice()).collect::<Vec<_>>(),
     ];
-    let loss = lost(column(&rows, |row| row.0));
-    script
-        .guarded(
-            "noting what came of a message",
-            queries::PURCHASE_MOVE_INBOX,
-            parameters,
-            (rows.len(), loss),
-        )
-        .await
+    write_moves(script, ("noting what came of a message", queries::PURCHASE_MOVE_INBOX), moves, values).await
 }
 
 async fn move_admissions<'a>(
     script: &mut Script<'a>,
     rows: Vec<(&'a PurchaseMove, i16, Option<Uuid>, i64)>,
 ) -> Result<(), Refusal> {
-    if rows.is_empty() {
-        return Ok(());
-    }
-    let (handles, ids, revisions, times) = guards!(rows);
-    let parameters = params![
-        handles,
-        ids,
-        revisions,
-        times,
-        column(&rows, |row| row.3),
-        column(&rows, |row| row.1),
-        column(&rows, |row| row.2),
-    ];
-    let loss = lost(column(&rows, |row| row.0));
-    script
-        .guarded("moving admission's view", queries::PURCHASE_MOVE_ADMISSION, parameters, (rows.len(), loss))
-        .await
+    let moves = column(&rows, |row| row.0);
+    let values = params![column(&rows, |row| row.3), column(&rows, |row| row.1), column(&rows, |row| row.2),];
+    write_moves(script, ("moving admission's view", queries::PURCHASE_MOVE_ADMISSION), moves, values).await
 }
 
 async fn move_orders<'a>(
     script: &mut Script<'a>,
     rows: Vec<(&'a PurchaseMove, &'a Order, Option<ReservationStatus>, Option<i64>)>,
 ) -> Result<(), Refusal> {
-    if rows.is_empty() {
-        return Ok(());
-    }
-    let (handles, ids, revisions, times) = guards!(rows);
-    let parameters = params![
-        handles,
-        ids,
-        revisions,
-        times,
+    let moves = column(&rows, |row| row.0);
+    let values = params![
         column(&rows, |row| row.3),
         column(&rows, |row| row.2.map(code)),
         column(&rows, |row| code(row.1.status)),
@@ -374,6 +323,5 @@ async fn move_orders<'a>(
         column(&rows, |row| row.1.cancelled_at.map(|at| at.0)),
         rows.iter().map(|row| row.1.cancel_reason.as_deref()).collect::<Vec<_>>(),
     ];
-    let loss = lost(column(&rows, |row| row.0));
-    script.guarded("moving an order", queries::PURCHASE_MOVE_ORDER, parameters, (rows.len(), loss)).await
+    write_moves(script, ("moving an order", queries::PURCHASE_MOVE_ORDER), moves, values).await
 }
