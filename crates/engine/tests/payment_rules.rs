@@ -277,8 +277,7 @@ fn ot_09_only_money_that_was_taken_goes_back() {
             let attempt = start_again(&shop, id, &format!("k{number}")).expect("it starts").id;
             shop.tell(id, &Word::Failed { payment: attempt });
         }
-        let last = shop.try_start(id, "last").expect("it starts");
-        let last = PaymentId(String::from_utf8(last.body).expect("text").parse().expect("a UUID"));
+        let last = shop.start_under(id, "last");
         let word = shop.bank.pay(last, false).expect("it pays");
         shop.tell(id, &word);
         let refund = refund_again(&shop, id, "all", None).expect("it opens");

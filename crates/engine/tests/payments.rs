@@ -432,14 +432,18 @@ fn ot_08_a_second_transaction_of_one_payment_is_a_case() {
     assert_eq!(shop.state(id).paid, PRICE);
 }
 
-/// An order of which the bank declined the first attempt, corrected itself, and took its money, while a second one is open.
-fn paid_with_another_open(shop: &Shop) -> (PurchaseId, PaymentId) {
+/// An order of which the bank declined the first attempt, with a second one under way.
+fn declined_and_tried_again(shop: &Shop) -> (PurchaseId, PaymentId, PaymentId) {
     let id = shop.order("u1");
     let first = shop.start(id);
     let word = shop.bank.decline(first).expect("it declines");
     shop.tell(id, &word);
-    let answer = shop.try_start(id, "pay-2").expect("it starts");
-    let second = PaymentId(String::from_utf8(answer.body).expect("text").parse().expect("a UUID"));
+    (id, first, shop.start_under(id, "pay-2"))
+}
+
+/// An order of which the bank declined the first attempt, corrected itself, and took its money, while a second one is open.
+fn paid_with_another_open(shop: &Shop) -> (PurchaseId, PaymentId) {
+    let (id, first, second) = declined_and_tried_again(shop);
     let word = shop.bank.pay(first, true).expect("it has taken the money after all");
     assert_eq!(shop.tell(id, &word), Heard::Applied);
     assert_eq!(shop.state(id).status, OrderStatus::Paid);
@@ -496,12 +500,7 @@ fn ot_07_dr_02_a_silent_provider_is_asked_until_the_other_attempt_is_closed() {
 #[test]
 fn ot_07_money_for_a_declined_attempt_of_an_order_that_another_paid_is_asked_about_once_more() {
     let shop = Shop::new();
-    let id = shop.order("u1");
-    let first = shop.start(id);
-    let word = shop.bank.decline(first).expect("it declines");
-    shop.tell(id, &word);
-    let answer = shop.try_start(id, "pay-2").expect("it starts");
-    let second = PaymentId(String::from_utf8(answer.body).expect("text").parse().expect("a UUID"));
+    let (id, first, second) = declined_and_tried_again(&shop);
     let word = shop.bank.pay(second, false).expect("it pays");
     assert_eq!(shop.tell(id, &word), Heard::Applied);
     shop.bank.pay(first, true).expect("the bank corrects itself, and tells nobody");

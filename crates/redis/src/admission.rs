@@ -126,7 +126,7 @@ impl Inner {
 
     async fn find_in(&self, bucket: &Bucket, id: PurchaseId) -> Result<Option<AdmissionView>, Error> {
         let keys = [bucket.keys.counter.as_str(), &bucket.keys.reservation, &bucket.keys.send];
-        let answer = self.core.run(&script::FIND, &keys, &[id.bytes()]).await?;
+        let answer = self.core.link.run(&script::FIND, &keys, &[id.bytes()]).await?;
         let mut parts = reply::list(DOING, answer)?.into_iter();
         let (Some(record), Some(entry), Some(wait)) = (parts.next(), parts.next(), parts.next()) else {
             return Ok(None);

@@ -15,7 +15,6 @@ use onceward_domain::id::{PurchaseId, SkuKey};
 use onceward_domain::ports::clock::Ids;
 use onceward_domain::ports::store::Store;
 use onceward_domain::purchase::Purchase;
-use redis::Value;
 use tokio::time::Instant;
 
 use crate::bucket::{Bucket, Sale};
@@ -23,7 +22,7 @@ use crate::link::Link;
 use crate::names::{BucketId, registry};
 use crate::options::{Options, Time};
 use crate::reply;
-use crate::script::{self, Script};
+use crate::script;
 
 /// How old the list of all buckets may be.
 const REGISTRY_AGE: Duration = Duration::from_secs(1);
@@ -60,16 +59,6 @@ impl Core {
             sales: Mutex::default(),
             registered: Mutex::default(),
         }
-    }
-
-    /// Runs a script.
-    pub(crate) async fn run(
-        &self,
-        script: &Script,
-        keys: &[&str],
-        arguments: &[&[u8]],
-    ) -> Result<Value, Error> {
-        self.link.run(script, keys, arguments).await
     }
 
     /// The sale of a SKU; none where the store has no such SKU.
@@ -110,7 +99,7 @@ impl Core {
         let Some(sku) = self.sku(&bucket.id.key).await? else { return Ok(()) };
         if bucket.limit.load(Ordering::Relaxed) != sku.per_user_limit {
             let limit = sku.per_user_limit.to_string();
-            self.run(&script::RULES, &[&bucket.keys.counter], &[limit.as_bytes()]).await?;
+            self.link.run(&script::RULES, &[&bucket.keys.counter], &[limit.as_bytes()]).await?;
             bucket.limit.store(sku.per_user_limit, Ordering::Relaxed);
         }
         Ok(())

@@ -283,7 +283,7 @@ impl Keeper {
             &keys.deadline,
             &keys.overdue,
         ];
-        let answer = self.core.run(&script::RESERVE, &keys, &arguments).await?;
+        let answer = self.core.link.run(&script::RESERVE, &keys, &arguments).await?;
         if reply::is_number(&answer, NEVER_OPENED) || reply::is_number(&answer, OTHER_HISTORY) {
             return Ok(None);
         }

@@ -136,7 +136,7 @@ impl Core {
             let count = part.to_string();
             let arguments: [&[u8]; 3] = [time.as_bytes(), count.as_bytes(), lease.as_bytes()];
             let mut answer =
-                reply::list(DOING, self.run(&script::CLAIM, &keys, &arguments).await?)?.into_iter();
+                reply::list(DOING, self.link.run(&script::CLAIM, &keys, &arguments).await?)?.into_iter();
             let Some(wait) = answer.next() else { return Ok(batches) };
             let wait = Millis(reply::number(DOING, &wait)?);
             let before = batches.len();
@@ -186,7 +186,7 @@ impl Core {
         }
         let arguments: Vec<&[u8]> = arguments.iter().map(Vec::as_slice).collect();
         let answer =
-            self.run(&script::SETTLE, &[way.scores(bucket), way.entries(bucket)], &arguments).await?;
+            self.link.run(&script::SETTLE, &[way.scores(bucket), way.entries(bucket)], &arguments).await?;
         u32::try_from(reply::number(DOING, &answer)?).map_err(|_| reply::unexpected(DOING))
     }
 
@@ -194,28 +194,10 @@ impl Core {
     pub(crate) async fn unsent(&self, limit: u64) -> Result<Unsent, Error> {
         let (mut reservations, mut oldest) = (0, None);
         for (sale, number, _) in self.heads(Way::Send).await? {
-            let keys = [sale.buckets[usize::from(number)].keys.send.as_str()];
-            let mut cursor = b"0".to_vec();
-            loop {
-                let arguments = [cursor.as_slice(), BATCHES_OF_ONE_COUNT.as_bytes()];
-                let answer = reply::list(DOING, self.run(&script::UNSENT, &keys, &arguments).await?)?;
-                let [next, count, stamp]: [Value; 3] =
-                    answer.try_into().map_err(|_| reply::unexpected(DOING))?;
-                reservations += u64::try_from(reply::number(DOING, &count)?).unwrap_or(0);
-                let stamp = reply::bytes(DOING, stamp)?;
-                if !stamp.is_empty() {
-                    let micros: i64 = std::str::from_utf8(&stamp)
-                        .ok()
-                        .and_then(|text| text.parse().ok())
-                        .ok_or_else(|| reply::unexpected(DOING))?;
-                    let at = Timestamp(micros / 1_000);
-                    oldest = Some(oldest.map_or(at, |before: Timestamp| before.min(at)));
-                }
-                cursor = reply::bytes(DOING, next)?;
-                if cursor == b"0" || reservations > limit {
-                    break;
-                }
-            }
+            let bucket = &sale.buckets[usize::from(number)];
+            let (count, since) = self.unsent_in(bucket, limit - reservations).await?;
+            reservations += count;
+            oldest = oldest.into_iter().chain(since).min();
             if reservations > limit {
                 break;
             }
@@ -225,6 +207,27 @@ impl Core {
             None => None,
         };
         Ok(Unsent { reservations, oldest })
+    }
+
+    /// How many wait in one bucket, and since when the first of them.
+    async fn unsent_in(&self, bucket: &Bucket, limit: u64) -> Result<(u64, Option<Timestamp>), Error> {
+        let (mut reservations, mut oldest) = (0, None);
+        let mut cursor = b"0".to_vec();
+        loop {
+            let arguments = [cursor.as_slice(), BATCHES_OF_ONE_COUNT.as_bytes()];
+            let answer = self.link.run(&script::UNSENT, &[&bucket.keys.send], &arguments).await?;
+            let parts = reply::list(DOING, answer)?;
+            let [next, count, stamps @ ..] = parts.as_slice() else { return Err(reply::unexpected(DOING)) };
+            reservations += reply::number(DOING, count)?.unsigned_abs();
+            for stamp in stamps {
+                let since = Timestamp(reply::number(DOING, stamp)? / 1_000);
+                oldest = oldest.into_iter().chain([since]).min();
+            }
+            cursor = reply::bytes(DOING, next.clone())?;
+            if cursor == b"0" || reservations > limit {
+                return Ok((reservations, oldest));
+            }
+        }
     }
 
     /// Earliest score of a lane over all buckets.

@@ -37,7 +37,7 @@ impl Core {
             let (to, units) = (empty.id.number.to_string(), missing.to_string());
             let keys = [lender.keys.counter.as_str(), &lender.keys.loans];
             let arguments = [name.as_bytes(), to.as_bytes(), units.as_bytes()];
-            let lent = reply::number(DOING, &self.run(&script::LEND, &keys, &arguments).await?)?;
+            let lent = reply::number(DOING, &self.link.run(&script::LEND, &keys, &arguments).await?)?;
             if lent > 0 && self.hand_over(lender, empty, name.as_bytes(), lent).await? {
                 missing -= lent;
             }
@@ -65,7 +65,7 @@ impl Core {
     async fn hand_over(&self, from: &Bucket, to: &Bucket, name: &[u8], units: i64) -> Result<bool, Error> {
         let text = units.to_string();
         let keys = [to.keys.counter.as_str(), &to.keys.borrowed];
-        let answer = self.run(&script::BORROW, &keys, &[name, text.as_bytes()]).await?;
+        let answer = self.link.run(&script::BORROW, &keys, &[name, text.as_bytes()]).await?;
         if reply::number(DOING, &answer)? < 0 {
             return Ok(false);
         }

@@ -171,7 +171,7 @@ impl Core {
                 arguments.extend([step.id.bytes().as_slice(), step.moves, &step.record]);
             }
             let keys = [bucket.keys.counter.as_str(), &bucket.keys.reservation, &bucket.keys.user];
-            let answer = self.run(&script::PROJECT, &keys, &arguments).await?;
+            let answer = self.link.run(&script::PROJECT, &keys, &arguments).await?;
             if reply::is_number(&answer, CLOSED) {
                 return Ok(None);
             }
@@ -200,7 +200,7 @@ impl Core {
     pub(crate) async fn adjust(&self, bucket: &Bucket, delta: i64, to: i64, from: i64) -> Result<i64, Error> {
         let arguments = [delta.to_string(), to.to_string(), from.to_string()];
         let arguments: Vec<&[u8]> = arguments.iter().map(String::as_bytes).collect();
-        let answer = self.run(&script::ADJUST, &[&bucket.keys.counter], &arguments).await?;
+        let answer = self.link.run(&script::ADJUST, &[&bucket.keys.counter], &arguments).await?;
         reply::number(DOING, &answer)
     }
 
@@ -262,7 +262,7 @@ impl Core {
             }
             let keys = &bucket.keys;
             let keys = [keys.counter.as_str(), &keys.reservation, &keys.user, &keys.comp];
-            let answer = self.run(&script::COMPENSATE, &keys, &arguments).await?;
+            let answer = self.link.run(&script::COMPENSATE, &keys, &arguments).await?;
             if reply::is_number(&answer, CLOSED_FOR_RELEASE) {
                 return Ok(None);
             }

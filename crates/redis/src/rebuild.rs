@@ -68,7 +68,7 @@ impl Core {
         let (epoch, limit) = (epoch.to_string(), sku.per_user_limit.to_string());
         let time = self.time.argument();
         let arguments = [epoch.as_bytes(), &history, limit.as_bytes(), time.as_bytes()];
-        let answer = self.run(&script::OPEN, &[&bucket.keys.counter], &arguments).await?;
+        let answer = self.link.run(&script::OPEN, &[&bucket.keys.counter], &arguments).await?;
         let opened = reply::number(DOING, &answer)?;
         if opened > 0 {
             self.register(bucket).await?;
@@ -95,7 +95,7 @@ impl Core {
             self.time.argument(),
         ];
         let arguments: Vec<&[u8]> = arguments.iter().map(String::as_bytes).collect();
-        let answer = self.run(&script::PREPARE, &[&bucket.keys.counter], &arguments).await?;
+        let answer = self.link.run(&script::PREPARE, &[&bucket.keys.counter], &arguments).await?;
         let mut parts = reply::list(DOING, answer)?.into_iter();
         let (Some(epoch), Some(history)) = (parts.next(), parts.next()) else {
             return Err(reply::unexpected(DOING));
@@ -161,7 +161,7 @@ impl Core {
         let mut cursor = b"0".to_vec();
         loop {
             let arguments: [&[u8]; 3] = [&cursor, RESERVATIONS_OF_ONE_PAGE, &wanted];
-            let answer = self.run(&script::WALK, &[&bucket.keys.reservation], &arguments).await?;
+            let answer = self.link.run(&script::WALK, &[&bucket.keys.reservation], &arguments).await?;
             let mut parts = reply::all_bytes(DOING, reply::list(DOING, answer)?)?.into_iter();
             cursor = parts.next().ok_or_else(|| reply::unexpected(DOING))?;
             let ids = parts.map(|one| reply::id(DOING, &one)).collect::<Result<Vec<PurchaseId>, Error>>()?;

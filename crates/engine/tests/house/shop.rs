@@ -62,7 +62,12 @@ impl Shop {
 
     /// A payment attempt that the bank knows of.
     pub(crate) fn start(&self, id: PurchaseId) -> PaymentId {
-        let answer = self.try_start(id, "pay-1").expect("it starts");
+        self.start_under(id, "pay-1")
+    }
+
+    /// The same under another idempotency key, so that it is another attempt.
+    pub(crate) fn start_under(&self, id: PurchaseId, idempotency_key: &str) -> PaymentId {
+        let answer = self.try_start(id, idempotency_key).expect("it starts");
         let text = String::from_utf8(answer.body).expect("an id is text");
         PaymentId(text.parse().expect("an id is a UUID"))
     }

@@ -2,8 +2,8 @@
 --
 -- KEYS: 1 send
 -- ARGV: 1 cursor, 2 about how many batches to look at
--- Returns: the next cursor, reservations, and the stamp of the oldest batch, or '' where there is none. Reads only. A batch that
---       the server shows twice while it moves its table is counted twice: this is a measure, not an account.
+-- Returns: the next cursor, reservations, and the stamp of the oldest batch where there is one. Reads only. A batch that the server
+--       shows twice while it moves its table is counted twice: this is a measure, not an account.
 local page = redis.call('HSCAN', KEYS[1], ARGV[1], 'COUNT', ARGV[2])
 local fields = page[2]
 local count, oldest = 0, nil
@@ -14,4 +14,4 @@ for at = 1, #fields, 2 do
     oldest = stamp
   end
 end
-return { page[1], count, oldest and string.format('%.0f', oldest) or '' }
+return { page[1], count, oldest and string.format('%.0f', oldest) }
