@@ -47,6 +47,8 @@ const PORT_OF_PROXY: usize = 3;
 const PORT_OF_REMOTING: usize = 4;
 /// Queues of a topic. In an ordered one as many batches can be under way at once.
 const QUEUES: u32 = 8;
+/// Endings of the names of topics and groups: the bus's own, and those of `onceward bench`, which reads nobody else's messages.
+const SUFFIXES: [&str; 2] = ["", "-bench"];
 /// Deliveries after which the broker itself sets a message aside: beyond the engine's own limit of 16, which tells why.
 const RETRIES_LIMIT: u32 = 32;
 /// How long a port on this machine may take to accept.
@@ -177,41 +179,42 @@ const LOGBACK: &str = r#"<configuration>
 
 fn topics() -> Value {
     let mut table = Map::new();
-    for topic in Topic::ALL {
-        let kind = if topic == Topic::Events { "FIFO" } else { "NORMAL" };
-        for (name, kind, queues) in
-            [(topic.name().to_owned(), kind, QUEUES), (format!("%DLQ%{}", topic.group()), "NORMAL", 1)]
-        {
-            let about = json!({
-                "topicName": name, "readQueueNums": queues, "writeQueueNums": queues, "perm": 6, "topicSysFlag": 0,
-                "topicFilterType": "SINGLE_TAG", "order": kind == "FIFO", "attributes": { "message.type": kind },
-            });
-            table.insert(name, about);
+    for suffix in SUFFIXES {
+        for topic in Topic::ALL {
+            let kind = if topic == Topic::Events { "FIFO" } else { "NORMAL" };
+            put_topic(&mut table, format!("{}{suffix}", topic.name()), kind, QUEUES);
+            put_topic(&mut table, format!("%DLQ%{}{suffix}", topic.group()), "NORMAL", 1);
         }
+        put_topic(&mut table, format!("{}{suffix}", deadline::TOPIC), "DELAY", QUEUES);
     }
-    let about = json!({
-        "topicName": deadline::TOPIC, "readQueueNums": QUEUES, "writeQueueNums": QUEUES, "perm": 6, "topicSysFlag": 0,
-        "topicFilterType": "SINGLE_TAG", "order": false, "attributes": { "message.type": "DELAY" },
-    });
-    table.insert(deadline::TOPIC.to_owned(), about);
     json!({ "dataVersion": first_version(), "topicConfigTable": table })
+}
+
+fn put_topic(table: &mut Map<String, Value>, name: String, kind: &str, queues: u32) {
+    let about = json!({
+        "topicName": name, "readQueueNums": queues, "writeQueueNums": queues, "perm": 6, "topicSysFlag": 0,
+        "topicFilterType": "SINGLE_TAG", "order": kind == "FIFO", "attributes": { "message.type": kind },
+    });
+    table.insert(name, about);
 }
 
 fn groups() -> Value {
     let mut table = Map::new();
-    for topic in Topic::ALL {
-        let about = json!({
-            "groupName": topic.group(), "consumeEnable": true, "consumeMessageOrderly": topic == Topic::Events,
-            "retryQueueNums": 1, "retryMaxTimes": RETRIES_LIMIT,
-        });
-        table.insert(topic.group().to_owned(), about);
+    for suffix in SUFFIXES {
+        for topic in Topic::ALL {
+            put_group(&mut table, format!("{}{suffix}", topic.group()), topic == Topic::Events);
+        }
+        put_group(&mut table, format!("{}{suffix}", deadline::GROUP), false);
     }
+    json!({ "dataVersion": first_version(), "subscriptionGroupTable": table, "forbiddenTable": {} })
+}
+
+fn put_group(table: &mut Map<String, Value>, name: String, is_orderly: bool) {
     let about = json!({
-        "groupName": deadline::GROUP, "consumeEnable": true, "consumeMessageOrderly": false,
+        "groupName": name, "consumeEnable": true, "consumeMessageOrderly": is_orderly,
         "retryQueueNums": 1, "retryMaxTimes": RETRIES_LIMIT,
     });
-    table.insert(deadline::GROUP.to_owned(), about);
-    json!({ "dataVersion": first_version(), "subscriptionGroupTable": table, "forbiddenTable": {} })
+    table.insert(name, about);
 }
 
 fn first_version() -> Value {
