@@ -161,6 +161,27 @@ async fn plain_one(link: &Link, tag: &str, key: &SkuKey, number: u64) -> Result<
     link.run(&script::PLAIN, &keys, &arguments).await
 }
 
+/// Removes every key under the prefix of these options; the server frees their memory when it has time.
+///
+/// # Errors
+/// What Redis answers.
+pub async fn clear(options: &Options) -> Result<(), Error> {
+    remove_all(&Link::new(options.clone()), &options.prefix, "UNLINK").await
+}
+
+/// Tells the server how to sync its append-only file: `always`, `everysec` or `no`. Answers how it was before.
+///
+/// # Errors
+/// What Redis answers.
+pub async fn sync(options: &Options, how: &str) -> Result<String, Error> {
+    const SETTING: &str = "appendfsync";
+    let link = Link::new(options.clone());
+    let answer = reply::list(DOING, link.call(redis::cmd("CONFIG").arg("GET").arg(SETTING)).await?)?;
+    let before = reply::all_bytes(DOING, answer)?.pop().ok_or_else(|| reply::unexpected(DOING))?;
+    link.call(redis::cmd("CONFIG").arg("SET").arg(SETTING).arg(how)).await?;
+    reply::text(DOING, &before).map(str::to_owned)
+}
+
 fn all_in(are_in: bool) -> Result<(), Error> {
     if are_in { Ok(()) } else { Err(Error::new(Code::Invalid, "measuring: a buyer was not let in")) }
 }
@@ -175,7 +196,8 @@ fn ended(callers: Vec<Result<Result<(), Error>, tokio::task::JoinError>>) -> Res
 async fn cost(link: &Link, started: Instant, before: u64, options: &Options) -> Result<Cost, Error> {
     let time = started.elapsed();
     let bytes = used_memory(link).await?.saturating_sub(before);
-    remove_all(link, &options.prefix).await?;
+    // At once: what the server still has to free would be counted in the next measurement.
+    remove_all(link, &options.prefix, "DEL").await?;
     Ok(Cost { time, bytes })
 }
 
@@ -185,7 +207,7 @@ async fn used_memory(link: &Link) -> Result<u64, Error> {
     line.and_then(|number| number.trim().parse().ok()).ok_or_else(|| reply::unexpected(DOING))
 }
 
-async fn remove_all(link: &Link, prefix: &str) -> Result<(), Error> {
+async fn remove_all(link: &Link, prefix: &str, verb: &str) -> Result<(), Error> {
     let mut cursor = b"0".to_vec();
     loop {
         let mut scan = redis::cmd("SCAN");
@@ -196,9 +218,9 @@ async fn remove_all(link: &Link, prefix: &str) -> Result<(), Error> {
         };
         let keys = reply::all_bytes(DOING, reply::list(DOING, keys)?)?;
         if !keys.is_empty() {
-            let mut unlink = redis::cmd("DEL");
-            unlink.arg(keys);
-            link.call(&unlink).await?;
+            let mut remove = redis::cmd(verb);
+            remove.arg(keys);
+            link.call(&remove).await?;
         }
         cursor = reply::bytes(DOING, next)?;
         if cursor == b"0" {

@@ -117,6 +117,12 @@ impl Options {
         Self { prefix: prefix.to_owned(), ..self }
     }
 
+    /// The first part of every key.
+    #[must_use]
+    pub fn prefix(&self) -> &str {
+        &self.prefix
+    }
+
     /// The same by another clock.
     #[must_use]
     pub fn with_time(self, time: Time) -> Self {

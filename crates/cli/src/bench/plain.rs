@@ -50,17 +50,18 @@ const INSERT_LEDGER: &str = include_str!("plain/insert_ledger.sql");
 const INSERT_OUTBOX: &str = include_str!("plain/insert_outbox.sql");
 const INSERT_COMPENSATION: &str = include_str!("plain/insert_compensation.sql");
 
-const CONSUMER_GROUP: &str = "order-create";
-const TOPIC: &str = "onceward-order-create";
-const ACTIVITY: i64 = 1001;
+pub(super) const CONSUMER_GROUP: &str = "order-create";
+pub(super) const TOPIC: &str = "onceward-order-create";
+pub(super) const ACTIVITY: i64 = 1001;
 const SKU: i64 = 90_001;
 /// The sale's start in the messages, milliseconds since 1970; no measurement reads it.
-const RESERVED_AT: i64 = 1_782_378_000_000;
-const DEADLINE_MS: i64 = 300_000;
+pub(super) const RESERVED_AT: i64 = 1_782_378_000_000;
+pub(super) const DEADLINE_MS: i64 = 300_000;
 /// More statements than this file has, so that each is prepared once (the driver's default of 16 is also enough).
 const STATEMENTS_CACHED: usize = 32;
 
-type Id = [u8; 16];
+/// Sixteen bytes, as a UUID has.
+pub(super) type Id = [u8; 16];
 
 /// What a run of the plain way came to.
 #[derive(Clone, Copy, Debug)]
@@ -172,20 +173,20 @@ enum PlainOutcome {
 
 /// A message that asks for an order, decoded.
 #[derive(Clone, Debug)]
-struct Message {
-    message_id: Id,
-    reservation_id: Id,
-    request_id: Id,
-    order_id: Id,
-    event_id: Id,
-    user_id: i64,
-    payload_hash: [u8; 32],
+pub(super) struct Message {
+    pub(super) message_id: Id,
+    pub(super) reservation_id: Id,
+    pub(super) request_id: Id,
+    pub(super) order_id: Id,
+    pub(super) event_id: Id,
+    pub(super) user_id: i64,
+    pub(super) payload_hash: [u8; 32],
 }
 
 impl Message {
     /// The n-th message of a run: ids that stand for keyed digests (message, reservation) are scattered,
     /// those that a service would make on the spot (request, order, event) grow with time.
-    fn nth(number: u64) -> Self {
+    pub(super) fn nth(number: u64) -> Self {
         let mut payload_hash = [0; 32];
         payload_hash[..16].copy_from_slice(&scattered(number, 3));
         payload_hash[16..].copy_from_slice(&scattered(number, 4));

@@ -4,6 +4,7 @@
 //! is not printed at all. The measuring tools and the baselines are in [`crate::bench`]; here they are paired with the
 //! engine. Read next: `docs/benchmarks.md`, then `order` and `reserve`.
 
+mod cluster;
 mod due;
 mod latency;
 mod ledger;
@@ -11,6 +12,7 @@ mod memory_bus;
 mod order;
 mod queue;
 mod reserve;
+mod serving;
 mod shop;
 
 use std::num::NonZeroU32;
@@ -23,7 +25,9 @@ use crate::output::{self, Format};
 /// The arguments of `bench`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
-    /// What to measure: order, reserve, queue, ledger, due, or a part such as reserve.http or order.batch; all where nothing is said
+    /// What to measure: order, reserve, queue, ledger, due, or a part such as reserve.http or order.batch; all where nothing is
+    /// said. Over servers: redis, postgres, cluster, at the addresses in ONCEWARD_STORE_URL, ONCEWARD_REDIS_URL and
+    /// ONCEWARD_BROKER_URL
     #[arg(value_name = "SCENARIO")]
     scenarios: Vec<String>,
     /// Interleaved rounds of each comparison
@@ -44,6 +48,9 @@ pub(crate) struct Arguments {
     /// Where the temporary stores lie; the disk is part of what is measured
     #[arg(long, value_name = "DIR")]
     folder: Option<PathBuf>,
+    /// The folder that BullMQ was installed into, for `redis.queue.compared`
+    #[arg(long, value_name = "DIR")]
+    bullmq: Option<PathBuf>,
     /// Print one JSON object a scenario
     #[arg(long)]
     json: bool,
@@ -64,14 +71,21 @@ pub(crate) struct Effort {
     pub(crate) waiting: u64,
     /// Where temporary folders are made.
     pub(crate) folder: PathBuf,
-    /// Parts to measure; all where there are none.
+    /// The folder that BullMQ was installed into.
+    pub(crate) bullmq: Option<PathBuf>,
+    /// Parts to measure; where there are none, all that need no servers.
     pub(crate) chosen: Vec<String>,
 }
 
 impl Effort {
     /// Whether a part was asked for, by its own name or by that of a whole it belongs to.
     pub(crate) fn wants(&self, part: &str) -> bool {
-        self.chosen.is_empty() || self.chosen.iter().any(|name| belongs(part, name))
+        self.chosen.is_empty() || self.names(part)
+    }
+
+    /// The same for a part that needs servers, which is measured only where it is named.
+    pub(crate) fn names(&self, part: &str) -> bool {
+        self.chosen.iter().any(|name| belongs(part, name))
     }
 }
 
@@ -84,7 +98,8 @@ fn belongs(part: &str, whole: &str) -> bool {
 /// # Errors
 /// When a scenario cannot be run cleanly.
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
-    let parts = [order::parts(), reserve::parts(), queue::parts(), ledger::parts(), due::parts()].concat();
+    let embedded = [order::parts(), reserve::parts(), queue::parts(), ledger::parts(), due::parts()].concat();
+    let parts = [embedded, cluster::parts()].concat();
     for name in &arguments.scenarios {
         if !parts.iter().any(|part| belongs(part, name)) {
             return Err(Failure::Usage(format!("`{name}` is no scenario; there are {}", parts.join(", "))));
@@ -97,6 +112,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         members: arguments.members,
         waiting: arguments.waiting,
         folder: arguments.folder.clone().unwrap_or_else(std::env::temp_dir),
+        bullmq: arguments.bullmq.clone(),
         chosen: arguments.scenarios.clone(),
     };
     if cfg!(debug_assertions) {
@@ -113,6 +129,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         reports.extend(queue::run(&effort, &machine).await?);
         reports.extend(ledger::run(&effort, &machine).await?);
         reports.extend(due::run(&effort, &machine).await?);
+        reports.extend(cluster::run(&effort, &machine).await?);
         Ok::<_, Failure>(reports)
     })?;
     match Format::of(arguments.json) {

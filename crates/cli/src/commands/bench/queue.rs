@@ -11,9 +11,11 @@ use std::time::{Duration, Instant};
 
 use onceward::store_queue::StoreQueue;
 use onceward_domain::changes::ChangeSet;
-use onceward_domain::due::{Claimed, DueChange, Lane, Member};
+use onceward_domain::due::{DueChange, Lane};
 use onceward_domain::facts::{Facts, Need};
-use onceward_domain::ports::due_queue::{ClaimWork, Due, DueQueue, NewWork, Put, Settled, Settlement};
+use onceward_domain::ports::due_queue::{
+    ClaimWork, Due, DueQueue, NewWork, Put, QUEUE_BATCH_LIMIT, Settled, Settlement,
+};
 use onceward_domain::ports::store::{Store, Work};
 use onceward_domain::retry::RetryPolicy;
 use onceward_domain::time::{Millis, Timestamp};
@@ -128,54 +130,101 @@ impl Bench {
 
     /// Puts in what is due, then claims and completes all of it; only the latter is measured.
     async fn round(&self, size: u64, round: u32, count: u64) -> Result<Round, Failure> {
-        let names: Vec<Member> =
-            (0..count).map(|number| Arc::from(format!("due-{size}-{round}-{number:08}"))).collect();
-        for part in names.chunks(onceward_domain::ports::due_queue::QUEUE_BATCH_LIMIT) {
-            let work = part.iter().map(|member| NewWork {
-                member: member.clone(),
-                due: Due::After(Millis(0)),
-                body: vec![7; BODY_BYTES],
-            });
-            let answers = self.queue.put(lane(), work.collect()).await?;
-            if answers.iter().any(|answer| *answer != Put::Added) {
-                return Err(Failure::Other("a member was there before it was put in".to_owned()));
-            }
+        put_due(&self.queue, &lane(), &format!("due-{size}-{round}"), 0..count).await?;
+        let drained = drain(&self.queue, &lane(), CLAIM).await?;
+        if drained.completed != count {
+            return Err(Failure::Other(format!("{} of {count} members were completed", drained.completed)));
         }
-        let (mut claims, mut ended, started) = (Histogram::new(), 0, Instant::now());
-        loop {
-            let asked = Instant::now();
-            let claimed = self.claim().await?;
-            if claimed.is_empty() {
-                break;
-            }
-            claims.record(asked.elapsed());
-            ended += self.complete(claimed).await?;
-        }
-        let elapsed: Duration = started.elapsed();
-        if ended != count {
-            return Err(Failure::Other(format!("{ended} of {count} members were completed")));
-        }
-        Ok(Round { per_second: count as f64 / elapsed.as_secs_f64(), claims })
-    }
-
-    async fn claim(&self) -> Result<Vec<Claimed>, Failure> {
-        let request = ClaimWork { lane: lane(), limit: CLAIM, lease: LEASE, policy: RetryPolicy::default() };
-        Ok(self.queue.claim(request).await?)
-    }
-
-    async fn complete(&self, claimed: Vec<Claimed>) -> Result<u64, Failure> {
-        let settlements = claimed.into_iter().map(|one| Settlement::Complete(one.held)).collect();
-        let answers = self.queue.settle(settlements).await?;
-        Ok(answers.iter().filter(|answer| **answer == Settled::Completed).count() as u64)
+        Ok(Round { per_second: drained.per_second(), claims: drained.claims })
     }
 }
 
+/// Puts in members that are due at once, under names of their own.
+///
+/// # Errors
+/// The queue's; or a member was there before.
+pub(super) async fn put_due(
+    queue: &dyn DueQueue,
+    lane: &Lane,
+    name: &str,
+    numbers: std::ops::Range<u64>,
+) -> Result<(), Failure> {
+    put(queue, lane, name, numbers, |_| Millis(0)).await
+}
+
+/// Puts in members that come due so much later, under names of their own.
+///
+/// # Errors
+/// The queue's; or a member was there before.
+pub(super) async fn put(
+    queue: &dyn DueQueue,
+    lane: &Lane,
+    name: &str,
+    numbers: std::ops::Range<u64>,
+    wait: impl Fn(u64) -> Millis,
+) -> Result<(), Failure> {
+    let step = QUEUE_BATCH_LIMIT as u64;
+    for first in numbers.clone().step_by(QUEUE_BATCH_LIMIT) {
+        let work = (first..numbers.end.min(first + step)).map(|number| NewWork {
+            member: Arc::from(format!("{name}-{number:08}")),
+            due: Due::After(wait(number)),
+            body: vec![7; BODY_BYTES],
+        });
+        let answers = queue.put(lane.clone(), work.collect()).await?;
+        if answers.iter().any(|answer| *answer != Put::Added) {
+            return Err(Failure::Other("a member was there before it was put in".to_owned()));
+        }
+    }
+    Ok(())
+}
+
+/// What became of a lane.
+pub(super) struct Drained {
+    /// Members that were claimed and completed.
+    pub(super) completed: u64,
+    /// How long each claim took.
+    pub(super) claims: Histogram,
+    elapsed: Duration,
+}
+
+impl Drained {
+    /// Members claimed and completed in a second.
+    pub(super) fn per_second(&self) -> f64 {
+        self.completed as f64 / self.elapsed.as_secs_f64()
+    }
+}
+
+/// Claims and completes all that is due in a lane, so many members a call.
+///
+/// # Errors
+/// The queue's.
+pub(super) async fn drain(queue: &dyn DueQueue, lane: &Lane, together: u32) -> Result<Drained, Failure> {
+    let (mut claims, mut completed, started) = (Histogram::new(), 0, Instant::now());
+    loop {
+        let asked = Instant::now();
+        let request =
+            ClaimWork { lane: lane.clone(), limit: together, lease: LEASE, policy: RetryPolicy::default() };
+        let claimed = queue.claim(request).await?;
+        if claimed.is_empty() {
+            return Ok(Drained { completed, claims, elapsed: started.elapsed() });
+        }
+        claims.record(asked.elapsed());
+        let settlements = claimed.into_iter().map(|one| Settlement::Complete(one.held)).collect();
+        let answers = queue.settle(settlements).await?;
+        completed += answers.iter().filter(|answer| **answer == Settled::Completed).count() as u64;
+    }
+}
+
+/// How long a waiting member waits: between a day and a month, scattered.
+pub(super) fn long_wait(number: u64) -> Millis {
+    Millis(FIRST_DUE.0 + i64::try_from(scattered(number) % SPREAD_MS).unwrap_or(0))
+}
+
 fn waiting(number: u64, now: Timestamp) -> DueChange {
-    let later = i64::try_from(scattered(number) % SPREAD_MS).unwrap_or(0);
     DueChange::Put {
         lane: lane(),
         member: Arc::from(format!("waiting-{number:010}")),
-        due_at: now.plus(FIRST_DUE).plus(Millis(later)),
+        due_at: now.plus(long_wait(number)),
         body: vec![7; BODY_BYTES],
     }
 }

@@ -6,31 +6,27 @@
 //! Invariants: a round counts only if every answer has the status that it must have; before a round of the baseline the
 //! engine has come to rest, so that its work does not fall into the baseline's time. Read next: `shop`, `latency`.
 
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use onceward::gate::{Gate, ReserveRequest};
-use onceward::ledger::Ledger;
-use onceward::runtime::{self, Role, Running};
+use onceward::runtime::Role;
 use onceward_domain::id::RequestId;
 use onceward_domain::ports::admission::ReserveAnswer;
-use onceward_http::{Access, AppState, Limits, Parts};
-use tokio::net::TcpListener;
-use tokio::sync::oneshot;
-use tokio::task::{JoinHandle, JoinSet};
+use tokio::task::JoinSet;
 
-use super::shop::{ACTIVITY, NOTHING, PLENTY, Shop, Transport, sku_key, user};
+use super::serving::{Serving, ask_all};
+use super::shop::{NOTHING, PLENTY, Shop, Transport, sku_key, user};
 use super::{Effort, latency};
 use crate::bench::bare::{self, BareAnswer};
 use crate::bench::histogram::Histogram;
 use crate::bench::interleave::interleave;
-use crate::bench::load::{Load, LoadReport, run as ask};
+use crate::bench::load::{Load, LoadReport};
 use crate::bench::report::{Machine, Report};
 use crate::failure::Failure;
 use crate::output;
-use crate::wiring;
 
 /// The batch of the engine's own settings.
 const ORDER_BATCH: usize = 500;
@@ -195,50 +191,21 @@ async fn at_the_gate(
     Ok(latency)
 }
 
-/// An engine that is served as `serve` serves it.
-pub(crate) struct Served {
-    /// Where it listens.
-    pub(crate) address: SocketAddr,
-    /// Its shop.
-    pub(crate) shop: Shop,
-    stop: oneshot::Sender<()>,
-    serving: JoinHandle<std::io::Result<()>>,
-    running: Running,
+/// A shop that is served.
+struct Served {
+    shop: Shop,
+    serving: Serving,
 }
 
 impl Served {
-    pub(crate) async fn start(effort: &Effort, roles: &[Role]) -> Result<Self, Failure> {
+    async fn start(effort: &Effort, roles: &[Role]) -> Result<Self, Failure> {
         let shop = Shop::open(&effort.folder, Transport::Store, ORDER_BATCH).await?;
-        let state = AppState::new(Parts {
-            engine: shop.engine.clone(),
-            gate: Gate::open(shop.engine.clone()),
-            ledger: Ledger::open(shop.engine.clone()),
-            access: Access::open(),
-            settings: onceward_http::Settings::default(),
-            metrics: None,
-            clock: wiring::clock(),
-            sandbox: None,
-        });
-        let doing = "listening for the load";
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
-            .await
-            .map_err(|cause| Failure::other(doing, cause))?;
-        let address = listener.local_addr().map_err(|cause| Failure::other(doing, cause))?;
-        let (stop, stopped) = oneshot::channel::<()>();
-        let router = onceward_http::router(state);
-        let serving = tokio::spawn(onceward_http::serve(listener, router, None, Limits::default(), async {
-            // An error is what a dropped sender looks like from here.
-            stopped.await.unwrap_or_default();
-        }));
-        let running = runtime::start(&shop.engine, roles);
-        Ok(Self { address, shop, stop, serving, running })
+        let serving = Serving::start(&shop.engine, roles).await?;
+        Ok(Self { shop, serving })
     }
 
-    pub(crate) async fn end(self) -> Result<(), Failure> {
-        drop(self.stop);
-        let served = self.serving.await.map_err(|cause| Failure::other("serving the load", cause))?;
-        served.map_err(|cause| Failure::other("serving the load", cause))?;
-        self.running.drain().await;
+    async fn end(self) -> Result<(), Failure> {
+        self.serving.end().await?;
         self.shop.close().await.map(drop)
     }
 }
@@ -282,7 +249,7 @@ async fn over_http(effort: &Effort, machine: &Machine, case: &Case) -> Result<Re
         effort.rounds,
         async || round(effort, bare_server.address(), case, &next).await.map(|done| done.per_second()),
         async || {
-            let done = round(effort, served.address, case, &next).await?;
+            let done = round(effort, served.serving.address, case, &next).await?;
             if roles == Roles::All && outcome == Outcome::Winner {
                 served.shop.until_decided().await?;
             }
@@ -308,37 +275,23 @@ async fn over_http(effort: &Effort, machine: &Machine, case: &Case) -> Result<Re
     Ok(report)
 }
 
-/// Asks once for each of the next buyers; a round with any other answer than the expected one is an error.
+/// Asks once for each of the next buyers.
 async fn round(
     effort: &Effort,
     address: SocketAddr,
     case: &Case,
     next: &Arc<AtomicU64>,
 ) -> Result<LoadReport, Failure> {
-    let load =
-        Load { address, connections: case.connections, requests: effort.count, time_limit: ROUND_TIME };
+    let (connections, requests) = (case.connections, effort.count);
+    let load = Load { address, connections, requests, time_limit: ROUND_TIME };
     let first = next.fetch_add(effort.count, Ordering::Relaxed);
-    let path = format!("/v1/activities/{ACTIVITY}/skus/{}/reservations", case.outcome.sku());
-    let asked = ask(&load, move |number| {
-        let body = format!("{{\"user_id\":\"u{}\",\"request_id\":\"r\",\"quantity\":1}}", first + number);
-        (path.clone(), body)
-    });
-    let report = asked.await.map_err(|cause| Failure::other("loading the server", cause))?;
-    if report.is_all(case.outcome.status()) {
-        Ok(report)
-    } else {
-        let LoadReport { by_status, failed, timed_out, not_asked, .. } = report;
-        Err(Failure::Other(format!(
-            "not every answer was {}: {by_status:?}, failed {failed:?}, {timed_out} timed out, {not_asked} not asked",
-            case.outcome.status()
-        )))
-    }
+    ask_all(&load, case.outcome.sku(), first, case.outcome.status()).await
 }
 
 async fn until_ordered(effort: &Effort, machine: &Machine) -> Result<Report, Failure> {
     output::note("reserve: from QUEUED to the order over HTTP");
     let served = Served::start(effort, &Role::ALL).await?;
-    let measured = latency::measure(served.address, effort.count / 4).await?;
+    let measured = latency::measure(served.serving.address, effort.count / 4).await?;
     served.end().await?;
     let mut report = Report::new("reserve.until_ordered", measured.per_second, machine)
         .with_parameter("buyers_at_once", latency::BUYERS_AT_ONCE)

@@ -14,6 +14,7 @@ use onceward::{Engine, Ports, Settings, wire};
 use onceward_domain::catalogue::{Activity, LatePayment};
 use onceward_domain::derive::KeyRing;
 use onceward_domain::due::{Lane, LaneStatus};
+use onceward_domain::event::OrderCreateRequested;
 use onceward_domain::governor::{Band, Limits};
 use onceward_domain::id::{ActivityId, RequestId, SkuId, SkuKey, UserId};
 use onceward_domain::money::{Currency, Money};
@@ -38,10 +39,11 @@ pub(crate) const PLENTY: &str = "plenty";
 /// A SKU of which there is nothing.
 pub(crate) const NOTHING: &str = "nothing";
 
-const PLENTY_STOCK: i64 = 1_000_000_000;
+/// Its stock.
+pub(crate) const PLENTY_STOCK: i64 = 1_000_000_000;
 const DAY: Millis = Millis(24 * 60 * 60 * 1000);
 /// Longer than any measurement: nothing expires in between.
-const WINDOW: Millis = Millis(30 * 24 * 60 * 60 * 1000);
+pub(crate) const WINDOW: Millis = Millis(30 * 24 * 60 * 60 * 1000);
 /// Reservations made together, and messages claimed together, when a round is prepared.
 const PREPARED_TOGETHER: usize = 500;
 /// Longest wait for the last order.
@@ -87,7 +89,7 @@ impl Shop {
             Transport::Memory => Ports { bus: read, ..ports },
             Transport::Store => ports,
         };
-        Self::build(parent, messages, settings, Terms { window: WINDOW, grace: DAY }, with_bus).await
+        Self::build(parent, messages, settings, Terms::ENDLESS, with_bus).await
     }
 
     /// A fresh shop whose direct orders are due so long after they were placed, with these changes to its ports.
@@ -116,7 +118,7 @@ impl Shop {
         let keys =
             KeyRing::new(&[(1, vec![7; 32])]).map_err(|cause| Failure::other("making a key", cause))?;
         let engine = Engine::new(ports, keys, settings);
-        put_on_sale(&engine, terms).await?;
+        put_on_sale(&engine, terms, &[(sku_key(PLENTY), PLENTY_STOCK), (sku_key(NOTHING), 0)]).await?;
         Ok(Self { engine, store, messages, folder })
     }
 
@@ -150,14 +152,7 @@ impl Shop {
                 return Ok(sent);
             }
             let messages = claims.iter().flat_map(|claim| &claim.messages);
-            let deliveries: Vec<Delivery> = messages
-                .map(|message| Delivery {
-                    receipt: Receipt { carrier: Arc::from(""), token: 0, index: 0 },
-                    message: wire::encode_message(message),
-                    attempts: 1,
-                    published_at: message.reserved_at,
-                })
-                .collect();
+            let deliveries: Vec<Delivery> = messages.map(delivery).collect();
             sent += deliveries.len() as u64;
             self.messages.fill(deliveries);
             let ends = claims.into_iter().map(|claim| SendSettlement::Sent(claim.held)).collect();
@@ -216,6 +211,16 @@ impl Shop {
     }
 }
 
+/// A message as the bus in memory hands it out.
+pub(crate) fn delivery(message: &OrderCreateRequested) -> Delivery {
+    Delivery {
+        receipt: Receipt { carrier: Arc::from(""), token: 0, index: 0 },
+        message: wire::encode_message(message),
+        attempts: 1,
+        published_at: message.reserved_at,
+    }
+}
+
 /// A SKU of the sale.
 pub(crate) fn sku_key(sku: &str) -> SkuKey {
     SkuKey { activity: ActivityId::trusted(ACTIVITY), sku: SkuId::trusted(sku) }
@@ -228,12 +233,25 @@ pub(crate) fn user(number: u64) -> UserId {
 
 /// How long an order may stay unpaid.
 #[derive(Clone, Copy, Debug)]
-struct Terms {
+pub(crate) struct Terms {
     window: Millis,
     grace: Millis,
 }
 
-async fn put_on_sale(engine: &Engine, terms: Terms) -> Result<(), Failure> {
+impl Terms {
+    /// Nothing expires while it is measured.
+    pub(crate) const ENDLESS: Self = Self { window: WINDOW, grace: DAY };
+}
+
+/// Puts SKUs of the sale on sale, one unit a buyer.
+///
+/// # Errors
+/// The store's.
+pub(crate) async fn put_on_sale(
+    engine: &Engine,
+    terms: Terms,
+    skus: &[(SkuKey, i64)],
+) -> Result<(), Failure> {
     let now = SystemClock.now();
     let activity = Activity {
         id: ActivityId::trusted(ACTIVITY),
@@ -248,16 +266,16 @@ async fn put_on_sale(engine: &Engine, terms: Terms) -> Result<(), Failure> {
         cancelled_frees_limit: true,
     };
     put_activity(engine, activity).await?;
-    for (sku, stock) in [(PLENTY, PLENTY_STOCK), (NOTHING, 0)] {
-        let price =
-            Money::new(1999, Currency::CNY).map_err(|cause| Failure::other("making a price", cause))?;
-        put_sku(engine, NewSku { key: sku_key(sku), stock, price, per_user_limit: 1, buckets: 1 }).await?;
+    let price = Money::new(1999, Currency::CNY).map_err(|cause| Failure::other("making a price", cause))?;
+    for (key, stock) in skus {
+        let new = NewSku { key: key.clone(), stock: *stock, price, per_user_limit: 1, buckets: 1 };
+        put_sku(engine, new).await?;
     }
     Ok(())
 }
 
 /// Settings under which admission never closes: what is measured is how fast the gate is, also where nobody sends what it lets in.
-fn never_closed() -> Settings {
+pub(crate) fn never_closed() -> Settings {
     let never = Band::above(u64::MAX);
     let limits = Limits { unsent: never, outage: never, drain: never, undecided_floor: u64::MAX };
     let governor = GovernorSettings { limits, ..GovernorSettings::default() };
