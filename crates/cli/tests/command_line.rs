@@ -34,7 +34,7 @@ fn a_flag_beats_the_environment_which_beats_the_file() {
 #[test]
 fn what_cannot_be_is_a_usage_error_with_its_reason() {
     type Case = (&'static [&'static str], &'static [(&'static str, &'static str)], &'static str);
-    let cases: [Case; 8] = [
+    let cases: [Case; 12] = [
         (&["serve", "--dev", "--listen", "0.0.0.0:0"], &[], "loopback only"),
         (&["serve", "--role", "boss"], &[], "`boss` is not one of"),
         (&["serve", "--config", "absent.toml"], &[], "no settings file"),
@@ -42,6 +42,14 @@ fn what_cannot_be_is_a_usage_error_with_its_reason() {
         (&["serve"], &[("ONCEWARD_REDIS_URL", "memcached://hunter2@r")], "not of a form that is known"),
         (&["serve"], &[("ONCEWARD_BROKER_URL", "kafka://u:hunter2@b:1")], "asks for `kafka`"),
         (&["demo", "--orders", "0"], &[], "--orders"),
+        (&["bench", "redis.reserve"], &[], "give its address in ONCEWARD_REDIS_URL"),
+        (
+            &["bench", "postgres"],
+            &[("ONCEWARD_STORE_URL", "sqlite:hunter2")],
+            "address in ONCEWARD_STORE_URL",
+        ),
+        (&["bench", "cluster"], &[], "address in ONCEWARD_STORE_URL"),
+        (&["bench", "redis.queue.compared"], &[], "npm install"),
         (&["nonsense"], &[], "nonsense"),
     ];
     for (arguments, environment, reason) in cases {

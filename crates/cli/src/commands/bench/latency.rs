@@ -28,17 +28,17 @@ pub(crate) struct Measured {
     pub(crate) per_second: f64,
 }
 
-/// Lets so many buyers buy and wait.
+/// Lets buyers `first..first + count` buy and wait.
 ///
 /// # Errors
 /// When one of them gets no order.
-pub(crate) async fn measure(address: SocketAddr, count: u64) -> Result<Measured, Failure> {
+pub(crate) async fn measure(address: SocketAddr, first: u64, count: u64) -> Result<Measured, Failure> {
     let (_open, address) = watch::channel(Some(address));
     let started = Instant::now();
     let mut buyers = JoinSet::new();
     for lane in 0..BUYERS_AT_ONCE {
-        buyers
-            .spawn(buy(address.clone(), (lane..count).step_by(usize::try_from(BUYERS_AT_ONCE).unwrap_or(1))));
+        let numbers = (first + lane..first + count).step_by(usize::try_from(BUYERS_AT_ONCE).unwrap_or(1));
+        buyers.spawn(buy(address.clone(), numbers));
     }
     let mut latency = Histogram::new();
     while let Some(joined) = buyers.join_next().await {

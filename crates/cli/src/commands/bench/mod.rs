@@ -149,4 +149,22 @@ mod tests {
         assert_eq!((count("order.large"), count("order"), count("reserve.http.winners")), (1, 4, 4));
         assert_eq!((count("ord"), count("reserve.http.winners.all.64.x"), count("")), (0, 0, 0));
     }
+
+    #[test]
+    fn what_needs_servers_is_measured_only_where_it_is_named() {
+        let effort = |chosen: &[&str]| Effort {
+            rounds: NonZeroU32::MIN,
+            count: 1,
+            preload: 1,
+            members: 1,
+            waiting: 1,
+            folder: PathBuf::new(),
+            bullmq: None,
+            chosen: chosen.iter().map(|&name| name.to_owned()).collect(),
+        };
+        let named =
+            |chosen: &[&str]| cluster::parts().iter().filter(|part| effort(chosen).names(part)).count();
+        assert_eq!((named(&[]), named(&["queue"]), named(&["redis"]), named(&["redis.queue"])), (0, 0, 5, 3));
+        assert!(effort(&[]).wants("order.batch") && !effort(&["redis"]).wants("order.batch"));
+    }
 }

@@ -291,7 +291,7 @@ async fn round(
 async fn until_ordered(effort: &Effort, machine: &Machine) -> Result<Report, Failure> {
     output::note("reserve: from QUEUED to the order over HTTP");
     let served = Served::start(effort, &Role::ALL).await?;
-    let measured = latency::measure(served.serving.address, effort.count / 4).await?;
+    let measured = latency::measure(served.serving.address, 0, effort.count / 4).await?;
     served.end().await?;
     let mut report = Report::new("reserve.until_ordered", measured.per_second, machine)
         .with_parameter("buyers_at_once", latency::BUYERS_AT_ONCE)

@@ -7,13 +7,14 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use onceward::workers::{Next, Worker};
-use onceward::{Engine, Ports};
+use onceward::{Engine, Ports, Settings};
 use onceward_domain::derive::KeyRing;
 use onceward_domain::event::OrderCreateRequested;
 use onceward_domain::facts::Need;
 use onceward_domain::id::{RequestId, SkuKey};
 use onceward_domain::ports::bus::Bus;
 use onceward_domain::ports::clock::Clock as _;
+use onceward_domain::time::Millis;
 use onceward_postgres::{OpenOptions, PostgresStore, begin};
 use onceward_redis::{Options as RedisOptions, RedisAdmission};
 use onceward_rocketmq::{Options as BrokerOptions, RocketBus};
@@ -25,6 +26,8 @@ use crate::failure::Failure;
 use crate::time::{SystemClock, SystemIds};
 use crate::wiring;
 
+/// The lease that `serve` has.
+const LEASE: Millis = Millis(5_000);
 /// Longest wait for the last order.
 const REST_TIME: Duration = Duration::from_secs(300);
 /// Between two looks at how many orders there are, each a query of one row.
@@ -71,7 +74,7 @@ impl Shop {
         };
         let keys =
             KeyRing::new(&[(1, vec![7; 32])]).map_err(|cause| Failure::other("making a key", cause))?;
-        let engine = Engine::new(ports, keys, never_closed());
+        let engine = Engine::new(ports, keys, Settings { lease: LEASE, ..never_closed() });
         let skus: Vec<SkuKey> = skus.iter().map(|sku| sku_key(sku)).collect();
         let stocked: Vec<(SkuKey, i64)> = skus.iter().map(|key| (key.clone(), PLENTY_STOCK)).collect();
         put_on_sale(&engine, Terms::ENDLESS, &stocked).await?;
