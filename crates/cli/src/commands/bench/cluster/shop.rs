@@ -30,7 +30,7 @@ use crate::wiring;
 const LEASE: Millis = Millis(5_000);
 /// Longest wait for the last order.
 const REST_TIME: Duration = Duration::from_secs(300);
-/// Between two looks at how many orders there are, each a query of one row.
+/// Between two looks at how many orders there are, each of one row or key.
 const LOOK: Duration = Duration::from_millis(20);
 
 /// Gate and transport of a shop.
@@ -120,17 +120,20 @@ impl Shop {
 
     /// Waits until there are so many orders.
     pub(super) async fn until_ordered(&self, count: u64) -> Result<(), Failure> {
-        let started = Instant::now();
-        loop {
-            let orders = self.orders().await?;
-            if orders == count {
-                return Ok(());
+        until(count, "orders", async || self.orders().await).await
+    }
+
+    /// Waits until the gate has heard of so many orders: what is left to do then is nobody's who comes next.
+    pub(super) async fn until_projected(&self, count: u64) -> Result<(), Failure> {
+        let projected = async || {
+            let mut committed = 0;
+            for key in &self.skus {
+                let counters = self.engine.admission().counters(key.clone()).await?;
+                committed += counters.map_or(0, |bucket| bucket.committed.unsigned_abs());
             }
-            if orders > count || started.elapsed() > REST_TIME {
-                return Err(Failure::Other(format!("{count} reservations became {orders} orders")));
-            }
-            pause(LOOK).await;
-        }
+            Ok(committed)
+        };
+        until(count, "orders that the gate has heard of", projected).await
     }
 
     /// Says goodbye to the servers.
@@ -139,5 +142,20 @@ impl Shop {
             bus.close().await;
         }
         self.store.close();
+    }
+}
+
+/// Looks until there are so many.
+async fn until(count: u64, what: &str, look: impl AsyncFn() -> Result<u64, Failure>) -> Result<(), Failure> {
+    let started = Instant::now();
+    loop {
+        let found = look().await?;
+        if found == count {
+            return Ok(());
+        }
+        if found > count || started.elapsed() > REST_TIME {
+            return Err(Failure::Other(format!("{count} reservations became {found} {what}")));
+        }
+        pause(LOOK).await;
     }
 }

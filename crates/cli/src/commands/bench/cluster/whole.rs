@@ -2,7 +2,7 @@
 //!
 //! Purpose: what a node does with PostgreSQL, Redis and RocketMQ, and with PostgreSQL alone (EM-05): winners a second until the
 //! last order is committed, and the time from `QUEUED` to the order under a moderate load. Invariants: all roles at work in this
-//! process, as in `serve`; every answer is 202 and every winner has an order, or nothing is printed. Deliberately absent: a
+//! process, as in `serve`; each round begins at rest, when the gate has heard of every order; every answer is 202 and every winner has an order, or nothing is printed. Deliberately absent: a
 //! baseline. Load, engine and servers share the machine, so the figures are absolute and of this machine.
 
 use std::time::{Duration, Instant};
@@ -106,7 +106,7 @@ async fn in_a_shop(
 async fn open_doors(shop: &Shop) -> Result<Serving, Failure> {
     let serving = Serving::start(&shop.engine, &Role::ALL).await?;
     ask_all(&load(&serving, FIRST), PLENTY, 0, QUEUED).await?;
-    shop.until_ordered(FIRST).await?;
+    shop.until_projected(FIRST).await?;
     Ok(serving)
 }
 
@@ -125,6 +125,7 @@ async fn all_winners(effort: &Effort, machine: &Machine, part: &str, shop: &Shop
         rates.push(effort.count as f64 / started.elapsed().as_secs_f64());
         queued.push(asked.per_second());
         latency.merge(&asked.latency);
+        shop.until_projected(made).await?;
     }
     serving.end().await?;
     let mut report = Report::new(part, median(&rates), machine)
@@ -148,6 +149,7 @@ async fn until_ordered(
     let serving = open_doors(shop).await?;
     let buyers = effort.count / WAITING_PART;
     let measured = latency::measure(serving.address, FIRST, buyers).await?;
+    shop.until_projected(FIRST + buyers).await?;
     serving.end().await?;
     let mut report = Report::new(part, measured.per_second, machine)
         .with_parameter("buyers_at_once", latency::BUYERS_AT_ONCE)
