@@ -4,9 +4,9 @@
 //! Purpose: the baseline for durable orders per second, in two forms: eleven statements one after the other, as the reference
 //! has it, and the same as one call of a function, which saves the round trips.
 //!
-//! Invariants: a client ends with the first message that does not become an order, so that too few orders tell of it; each client has a session of its own and handles one
-//! message after the other; the server's settings are its own. Kept fair: statements are prepared before the clock starts,
-//! times are the server's, and the message comes decoded with its hash.
+//! Invariants: a client ends with the first message that does not become an order, so that too few orders tell of it; each
+//! client has a session of its own and handles one message after the other; the server's settings are its own. Kept fair:
+//! statements are prepared before the clock starts, times are the server's, and the message comes decoded with its hash.
 //!
 //! Deliberately absent: copies, rejections and batches, and the engine. Read next: `row_by_row/insert_inbox.sql`.
 

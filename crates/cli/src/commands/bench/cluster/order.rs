@@ -1,8 +1,9 @@
 //! `bench postgres.order`: from messages to durable orders in PostgreSQL, beside one transaction a message.
 //!
 //! Purpose: the engine's consumer against the statement-by-statement form on one hot SKU, and against the one-call form over a
-//! hundred; bytes of the server's log beside the rate; and the rate after many orders. Invariants: the server is as it is set; each round has a
-//! fresh schema; a round counts only if every message became an order. Read next: [`crate::bench::row_by_row`].
+//! hundred; bytes of the server's log beside the rate; and the rate after many orders. Invariants: the server is as it is set;
+//! each round has a fresh schema; a round counts only if every message became an order. Read next:
+//! [`crate::bench::row_by_row`].
 
 use std::sync::{Mutex, PoisonError};
 

@@ -2,8 +2,9 @@
 //!
 //! Purpose: what a node does with PostgreSQL, Redis and RocketMQ, and with PostgreSQL alone (EM-05): winners a second until the
 //! last order is committed, and the time from `QUEUED` to the order under a moderate load. Invariants: all roles at work in this
-//! process, as in `serve`; each round begins at rest, when the gate has heard of every order; every answer is 202 and every winner has an order, or nothing is printed. Deliberately absent: a
-//! baseline. Load, engine and servers share the machine, so the figures are absolute and of this machine.
+//! process, as in `serve`; each round begins at rest, when the gate has heard of every order; every answer is 202 and every
+//! winner has an order, or nothing is printed. Deliberately absent: a baseline. Load, engine and servers share the machine, so
+//! the figures are absolute and of this machine.
 
 use std::time::{Duration, Instant};
 
