@@ -178,3 +178,25 @@ fn cl_08_a_statement_of_many_pages_is_one_statement() {
     let gone = finish(onceward().args(["credits", "show", "a", "--server", "127.0.0.1:1"]));
     assert_eq!(gone.status.code(), Some(12), "nobody listens: the same request later");
 }
+
+#[test]
+fn fs_18_the_gate_of_an_embedded_server_is_shown_and_has_nothing_to_rebuild() {
+    let folder = Folder::new("operator-gate");
+    let server = Server::start(folder.path());
+    server.put_on_sale(5);
+    let listed = json_of(&server, &["admission", "status"]);
+    let counters = json!({ "available": 5, "open_reserved": 0, "committed": 0 });
+    assert_eq!((listed["data"].as_array().unwrap().len(), &listed["data"][0]["admission"]), (1, &counters));
+    assert!(said(&run(&server, &["admission", "status"])).contains("open"));
+    assert!(said(&run(&server, &["admission", "status", "sale", "a"])).contains("open, in the store"));
+    let rebuilt = json_of(&server, &["admission", "rebuild", "sale", "a"]);
+    assert_eq!((&rebuilt["in_store"], &rebuilt["epoch"]), (&json!(true), &json!(0)));
+    assert_eq!(json_of(&server, &["admission", "rebuild", "--all"]), listed, "there was nothing to do");
+    assert_eq!(refused(&server, &["admission", "status", "sale", "none"], "not_found"), 10);
+    for unfit in
+        [&["admission", "rebuild"][..], &["admission", "rebuild", "sale"], &["admission", "status", "sale"]]
+    {
+        assert_eq!(refused(&server, unfit, "required"), 2);
+    }
+    assert!(server.terminate().success());
+}

@@ -11,6 +11,7 @@ use onceward_domain::error::Error;
 use onceward_domain::governor::Passage;
 use onceward_domain::id::{GroupId, PurchaseId};
 use onceward_domain::notice::Notice;
+use onceward_domain::ports::admission::Rebuilds;
 use onceward_domain::time::Timestamp;
 
 use crate::governor::View;
@@ -22,7 +23,7 @@ pub const SEND_ATTEMPTS: &str = "onceward_reservation_send_attempts_histogram";
 pub const OUTBOX_ATTEMPTS: &str = "onceward_outbox_attempt_count";
 
 /// Counters that are there from the start, so that an alert on one has a zero to compare with.
-const COUNTERS: [(&str, &str); 22] = [
+const COUNTERS: [(&str, &str); 24] = [
     ("onceward_reservation_created_total", "Buyers who were let in."),
     ("onceward_reservation_backlog_refused_total", "Buyers who were refused while admission was closed."),
     ("onceward_admission_closed_total", "Times that admission was closed because of what waits behind it."),
@@ -39,6 +40,11 @@ const COUNTERS: [(&str, &str); 22] = [
     ("onceward_outbox_lease_expired_total", "Outbox claims that came back after their lease."),
     ("onceward_outbox_manual_total", "Outbox entries set aside for a person."),
     ("onceward_compensation_already_applied_total", "Compensations the gate had applied before."),
+    (
+        "onceward_reservation_stray_given_back_total",
+        "Units given back of refused reservations that a gate had lost and let in again.",
+    ),
+    ("onceward_admission_rebuilt_total", "Times that this node made a bucket of a gate anew from the store."),
     ("onceward_compensation_redis_missing_total", "Compensations whose reservation the gate does not know."),
     ("onceward_compensation_state_conflict_total", "Compensations the gate's state forbids."),
     ("onceward_order_expired_total", "Orders whose time was up, unpaid."),
@@ -227,6 +233,20 @@ pub fn compensation(purchase: PurchaseId, result: &'static str) {
 pub fn compensation_authorized(purchase: PurchaseId) {
     let compensation_id = purchase.compensation();
     tracing::info!(target: "onceward", event = "compensation.authorized", %compensation_id);
+}
+
+/// A gate gave back what it held for reservations that it had lost and let in again.
+pub fn strays_given_back(count: u64) {
+    if count > 0 {
+        counter!("onceward_reservation_stray_given_back_total").increment(count);
+        tracing::info!(target: "onceward", event = "reservation.stray_given_back", count);
+    }
+}
+
+/// How often this node has made parts of the gate anew, and how many of them it is at now.
+pub fn rebuilds(rebuilds: Rebuilds) {
+    counter!("onceward_admission_rebuilt_total").absolute(rebuilds.done);
+    gauge!("onceward_admission_rebuilding").set(rebuilds.running as f64);
 }
 
 /// A payment provider gave no answer.

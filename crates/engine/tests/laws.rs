@@ -13,6 +13,7 @@ use onceward_domain::facts::Need;
 use onceward_domain::id::{RequestId, UserId};
 use onceward_domain::ports::admission::{Birth, ReserveAnswer};
 use onceward_domain::ports::bus::{Message, Topic};
+use onceward_domain::purchase::InboxResult;
 use onceward_domain::time::{Millis, Timestamp};
 use onceward_testkit::block_on::block_on;
 use proptest::prelude::*;
@@ -55,6 +56,7 @@ fn order(house: &House, messages: &[OrderCreateRequested]) -> Vec<Outcome> {
                 birth: Birth::Absent,
                 message: message.clone(),
                 payload_hash: payload_hash(&payload),
+                gate_may_forget: true,
                 payload: payload.into(),
             }
         })
@@ -75,6 +77,23 @@ fn events_of(house: &House) -> Vec<Message> {
     let lane = onceward_domain::due::Lane::new(onceward_domain::due::Lane::OUTBOX);
     let entries = block_on(house.store.list_due(lane, 200, None)).expect("it lists");
     entries.iter().flat_map(|entry| wire::split_events(&entry.body).expect("it splits")).collect()
+}
+
+#[test]
+fn fs_18_fs_08_a_request_that_a_gate_lost_and_let_in_again_is_a_copy_and_nothing_else_is() {
+    let house = House::with(5, 5, usual_activity());
+    let first = message(&house, (1, 1, 1));
+    let decided = |message: OrderCreateRequested| order(&house, &[message]).remove(0);
+    assert!(matches!(decided(first.clone()), Outcome::Created(_)));
+    let stock = house.facts().skus[&key("cup")].stock;
+    let later = |time: Timestamp| time.plus(Millis(60_000));
+    let (reserved_at, business_deadline) = (later(first.reserved_at), later(first.business_deadline));
+    let again = OrderCreateRequested { reserved_at, business_deadline, ..first.clone() };
+    assert_eq!(decided(again.clone()), Outcome::Duplicate(InboxResult::OrderCreated));
+    assert_eq!(decided(OrderCreateRequested { quantity: 2, ..again }), Outcome::PayloadConflict);
+    assert_eq!(decided(OrderCreateRequested { business_deadline, ..first }), Outcome::PayloadConflict);
+    assert_eq!(block_on(house.store.tally()).expect("it adds up").quarantined, 2);
+    assert_eq!(house.facts().skus[&key("cup")].stock, stock);
 }
 
 proptest! {

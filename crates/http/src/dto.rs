@@ -4,6 +4,7 @@
 //! is written once, here. Read next: [`crate::values`] for the leaves, [`crate::check`] for the limits.
 
 pub(crate) mod activity;
+pub(crate) mod admission;
 pub(crate) mod credit;
 pub(crate) mod group;
 pub(crate) mod job;

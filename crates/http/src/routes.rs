@@ -4,6 +4,7 @@
 //! access is a row of [`crate::route::ROUTES`]. Read next: [`reservation`], the hot path.
 
 mod activity;
+mod admission;
 mod credit;
 mod group;
 mod health;
@@ -96,6 +97,9 @@ pub(crate) fn documented() -> OpenApiRouter<AppState> {
         .routes(routes!(job::extend))
         .routes(routes!(ops::overview))
         .routes(routes!(ops::invariants))
+        .routes(routes!(admission::list))
+        .routes(routes!(admission::view))
+        .routes(routes!(admission::rebuild))
         .routes(routes!(queue::queues))
         .routes(routes!(queue::pause))
         .routes(routes!(queue::resume))

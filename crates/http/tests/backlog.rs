@@ -22,13 +22,13 @@ async fn post(house: &House, path: &str) {
 #[tokio::test]
 async fn fs_16_closed_admission_is_backlog_with_a_time_to_come_back_and_readyz_says_why() {
     let house = House::selling(5, 1).await;
-    let open = json!({ "open": true, "reason": null, "unsent": 0, "oldest_unsent_ms": 0, "undecided": 0, "drain_ms": 0 });
+    let open = json!({ "open": true, "reason": null, "unsent": 0, "oldest_unsent_ms": 0, "undecided": 0, "drain_ms": 0, "rebuilding": 0 });
     assert_eq!(look(&house).await, open);
     post(&house, "/v1/ops/queues/send_due/pause").await;
     assert_eq!(house.post(RESERVE, &buyer("u1", "r1")).await.status, 202);
     house.clock.advance(Millis(15_001));
     let closed = look(&house).await;
-    let expected = json!({ "open": false, "reason": "outage", "unsent": 1, "oldest_unsent_ms": 15_001, "undecided": 1, "drain_ms": null });
+    let expected = json!({ "open": false, "reason": "outage", "unsent": 1, "oldest_unsent_ms": 15_001, "undecided": 1, "drain_ms": null, "rebuilding": 0 });
     assert_eq!(closed, expected);
 
     let refused = house.post(RESERVE, &buyer("u2", "r2")).await;

@@ -71,7 +71,7 @@ async fn se_01_every_route_asks_for_its_scope() {
             }
         }
     }
-    assert_eq!(walked, 55 * 4);
+    assert_eq!(walked, 58 * 4);
 }
 
 #[tokio::test]

@@ -220,6 +220,7 @@ async fn answers_have_the_shapes_that_the_document_says() {
         ("get", "/v1/ops/overview", house.get("/v1/ops/overview").await),
         ("get", "/v1/ops/invariants", house.get("/v1/ops/invariants").await),
         ("get", "/v1/ops/queues", house.get("/v1/ops/queues").await),
+        ("get", "/v1/ops/admission", house.get("/v1/ops/admission").await),
         ("get", "/v1/ops/dead-letters", house.get("/v1/ops/dead-letters").await),
         ("get", "/v1/ops/notices", house.get("/v1/ops/notices").await),
         ("get", "/livez", house.get("/livez").await),

@@ -6,6 +6,7 @@
 
 use std::future::Future;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use futures_util::future::join_all;
 use onceward_domain::catalogue::Bucket as Counters;
@@ -16,14 +17,13 @@ use onceward_domain::machine::admission::Admission as State;
 use onceward_domain::machine::transport::Transport;
 use onceward_domain::ports::Answer;
 use onceward_domain::ports::admission::{
-    Admission, AdmissionView, Compensate, CompensateCode, OverdueClaim, Projected, Reserve, ReserveAnswer,
-    SendClaim, SendSettlement, Unsent,
+    Admission, AdmissionView, Compensate, CompensateCode, OverdueClaim, Projected, Rebuilds, Reserve,
+    ReserveAnswer, SendClaim, SendSettlement, Standing, Unsent,
 };
 use onceward_domain::ports::clock::Ids;
 use onceward_domain::ports::store::Store;
 use onceward_domain::purchase::{Purchase, Route};
 use onceward_domain::time::{Millis, Timestamp};
-use redis::Value;
 use tokio::runtime::Handle;
 
 use crate::bucket::{Bucket, Sale};
@@ -163,35 +163,15 @@ impl Inner {
         let Some(sale) = self.core.sale(&key).await? else { return Ok(None) };
         let mut sum = Counters::full(key, 0);
         for bucket in &sale.buckets {
-            let mut part = self.counters_of(bucket).await?;
-            if part.is_none() {
+            let mut part = self.core.stand(bucket).await?;
+            if part.is_none_or(|stand| !stand.is_open) {
                 self.core.open(&sale, bucket).await?;
-                part = self.counters_of(bucket).await?;
+                part = self.core.stand(bucket).await?;
             }
             let gone = || Error::new(Code::Unavailable, "reading a gate's counters: it lost its data again");
-            let [initial, available, open_reserved, committed, adjustments, epoch] = part.ok_or_else(gone)?;
-            sum.initial += initial;
-            sum.available += available;
-            sum.open_reserved += open_reserved;
-            sum.committed += committed;
-            sum.adjustments = sum.adjustments.max(u32::try_from(adjustments).unwrap_or(u32::MAX));
-            sum.revision = sum.revision.max(epoch);
+            part.ok_or_else(gone)?.add_to(&mut sum);
         }
         Ok(Some(sum))
-    }
-
-    async fn counters_of(&self, bucket: &Bucket) -> Result<Option<[i64; 6]>, Error> {
-        let mut command = redis::cmd("HMGET");
-        command.arg(&bucket.keys.counter);
-        for field in ["initial", "available", "open_reserved", "committed", "adjustments", "epoch"] {
-            command.arg(field);
-        }
-        let values = reply::list(DOING, self.core.link.call(&command).await?)?;
-        if values.first().is_none_or(|first| *first == Value::Nil) {
-            return Ok(None);
-        }
-        let numbers = values.iter().map(|one| reply::number(DOING, one)).collect::<Result<Vec<_>, _>>()?;
-        numbers.try_into().map(Some).map_err(|_| reply::unexpected(DOING))
     }
 
     async fn rebuild(&self, key: SkuKey) -> Result<(), Error> {
@@ -290,5 +270,18 @@ impl Admission for RedisAdmission {
     fn counters(&self, key: SkuKey) -> Answer<'_, Option<Counters>> {
         let inner = Arc::clone(&self.inner);
         Box::pin(self.on_runtime(async move { inner.counters(key).await }))
+    }
+
+    fn standing(&self, key: SkuKey) -> Answer<'_, Option<Standing>> {
+        let inner = Arc::clone(&self.inner);
+        Box::pin(self.on_runtime(async move { inner.core.standing(key).await }))
+    }
+
+    fn rebuilds(&self) -> Rebuilds {
+        let core = &self.inner.core;
+        Rebuilds {
+            running: core.rebuilding.load(Ordering::Relaxed),
+            done: core.rebuilt.load(Ordering::Relaxed),
+        }
     }
 }

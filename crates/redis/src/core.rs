@@ -3,8 +3,8 @@
 //! Invariant: a sale is read from the store once and kept; which buckets other nodes have opened is asked anew when it is
 //! older than a second.
 
-use std::collections::HashMap;
-use std::sync::atomic::Ordering;
+use std::collections::{HashMap, HashSet};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -35,12 +35,19 @@ pub(crate) struct Core {
     pub(crate) prefix: String,
     sales: Mutex<HashMap<SkuKey, Arc<Sale>>>,
     registered: Mutex<Registered>,
+    /// Buckets that are being rebuilt here.
+    pub(crate) rebuilding: AtomicU64,
+    /// How often one was opened here.
+    pub(crate) rebuilt: AtomicU64,
 }
 
 #[derive(Default)]
 struct Registered {
     read_at: Option<Instant>,
+    /// As the servers have it.
     buckets: Vec<BucketId>,
+    /// Those that this node has opened or let somebody into.
+    own: HashSet<BucketId>,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -58,6 +65,8 @@ impl Core {
             prefix,
             sales: Mutex::default(),
             registered: Mutex::default(),
+            rebuilding: AtomicU64::default(),
+            rebuilt: AtomicU64::default(),
         }
     }
 
@@ -105,16 +114,25 @@ impl Core {
         Ok(())
     }
 
-    /// Writes a bucket into the list that workers look through.
+    /// Writes a bucket into the list that workers look through. The list lies in a slot of its own, whose server may lose it
+    /// while the bucket's own server loses nothing: so it is said again from time to time.
     pub(crate) async fn register(&self, bucket: &Bucket) -> Result<(), Error> {
-        let mut command = redis::cmd("SADD");
-        command.arg(registry(&self.prefix)).arg(bucket.id.text());
-        self.link.call(&command).await?;
+        self.enlist(std::slice::from_ref(&bucket.id)).await?;
         let mut registered = lock(&self.registered);
         if !registered.buckets.contains(&bucket.id) {
             registered.buckets.push(bucket.id.clone());
         }
+        registered.own.insert(bucket.id.clone());
         Ok(())
+    }
+
+    async fn enlist(&self, buckets: &[BucketId]) -> Result<(), Error> {
+        let mut command = redis::cmd("SADD");
+        command.arg(registry(&self.prefix));
+        for bucket in buckets {
+            command.arg(bucket.text());
+        }
+        self.link.call(&command).await.map(drop)
     }
 
     /// All buckets that were ever opened, as of a second ago, with the sales they belong to.
@@ -129,8 +147,15 @@ impl Core {
             for one in reply::all_bytes(DOING, answer)? {
                 buckets.extend(BucketId::parse(reply::text(DOING, &one)?));
             }
+            let lost: Vec<BucketId> =
+                lock(&self.registered).own.iter().filter(|one| !buckets.contains(one)).cloned().collect();
+            if !lost.is_empty() {
+                self.enlist(&lost).await?;
+                buckets.extend(lost);
+            }
             buckets.sort_by(|one, other| (&one.key, one.number).cmp(&(&other.key, other.number)));
-            *lock(&self.registered) = Registered { read_at: Some(Instant::now()), buckets };
+            let mut registered = lock(&self.registered);
+            (registered.read_at, registered.buckets) = (Some(Instant::now()), buckets);
         }
         let known = lock(&self.registered).buckets.clone();
         let mut found = Vec::with_capacity(known.len());

@@ -1,7 +1,8 @@
 //! Letting buyers in: one door for each bucket, at which everybody who waits goes through in one script call (design.md §10).
 //!
 //! Invariants: commands are answered as if they had come one by one, in the order in which they came to the door; a call is
-//! bounded, and so is what waits; while the bucket is being rebuilt nobody is let in, and nobody waits long to hear so.
+//! bounded, and so is what waits; while the bucket is being rebuilt nobody is let in, and nobody waits longer to hear so than
+//! the rebuild had patience for when it began.
 
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
@@ -16,7 +17,7 @@ use redis::Value;
 use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
-use tokio::time::{Instant, timeout};
+use tokio::time::{Instant, timeout_at};
 
 use crate::bucket::{Bucket, Sale};
 use crate::core::Core;
@@ -31,7 +32,7 @@ const REQUESTS_OF_ONE_CALL: usize = 128;
 const GROUPS_LIMIT: usize = 4_096;
 /// Most groups that are taken at once.
 const GROUPS_OF_ONE_ROUND: usize = 256;
-/// How long whoever comes may wait for a rebuild, which goes on without them.
+/// How long a rebuild may take before whoever comes is told to come back; it goes on without them.
 const REBUILD_PATIENCE: Duration = Duration::from_secs(2);
 /// How long a new limit may take to be heard of.
 const LIMIT_AGE: Duration = Duration::from_secs(1);
@@ -151,13 +152,16 @@ struct Keeper {
     core: Arc<Core>,
     sale: Arc<Sale>,
     number: u16,
-    rebuild: Option<JoinHandle<Result<(), Error>>>,
-    limit_told_at: Instant,
+    /// With the time until which it is waited for: whoever comes later hears at once that it goes on.
+    rebuild: Option<(Instant, JoinHandle<Result<(), Error>>)>,
+    /// The last time that the limit was told, which nobody waits for: a store that is slow must not keep the door shut.
+    told: Option<JoinHandle<()>>,
+    told_at: Instant,
 }
 
 impl Keeper {
     fn new(core: Arc<Core>, sale: Arc<Sale>, number: u16) -> Self {
-        Self { core, sale, number, rebuild: None, limit_told_at: Instant::now() }
+        Self { core, sale, number, rebuild: None, told: None, told_at: Instant::now() }
     }
 
     fn bucket(&self) -> &Bucket {
@@ -167,7 +171,7 @@ impl Keeper {
     async fn keep(mut self, mut groups: mpsc::Receiver<Group>) {
         let mut waiting = Vec::with_capacity(GROUPS_OF_ONE_ROUND);
         while groups.recv_many(&mut waiting, GROUPS_OF_ONE_ROUND).await > 0 {
-            self.tell_limit().await;
+            self.tell();
             let commands: Vec<&Reserve> = waiting.iter().flat_map(|group| &group.commands).collect();
             let mut answers = Vec::with_capacity(commands.len());
             for part in commands.chunks(REQUESTS_OF_ONE_CALL) {
@@ -189,15 +193,23 @@ impl Keeper {
         }
     }
 
-    /// A limit that cannot be read now is read a second later.
-    async fn tell_limit(&mut self) {
-        if self.limit_told_at.elapsed() < LIMIT_AGE {
+    /// Has the bucket told of a new limit, and the workers of the bucket. What cannot be read or said now is a second later.
+    fn tell(&mut self) {
+        let is_telling = self.told.as_ref().is_some_and(|telling| !telling.is_finished());
+        if is_telling || self.told_at.elapsed() < LIMIT_AGE {
             return;
         }
-        self.limit_told_at = Instant::now();
-        if let Err(error) = self.core.tell_limit(self.bucket()).await {
-            tracing::debug!(target: "onceward", event = "admission.limit_unread", error = ?error);
-        }
+        self.told_at = Instant::now();
+        let (core, sale, number) = (Arc::clone(&self.core), Arc::clone(&self.sale), usize::from(self.number));
+        self.told = Some(tokio::spawn(async move {
+            let bucket = &sale.buckets[number];
+            if let Err(error) = core.register(bucket).await {
+                tracing::debug!(target: "onceward", event = "admission.unregistered", error = ?error);
+            }
+            if let Err(error) = core.tell_limit(bucket).await {
+                tracing::debug!(target: "onceward", event = "admission.limit_unread", error = ?error);
+            }
+        }));
     }
 
     /// Lets in whom there is something for, also where it has to be brought from other buckets first.
@@ -238,11 +250,12 @@ impl Keeper {
     /// Waits for the rebuild, but not for long.
     async fn open_anew(&mut self) -> Result<(), Error> {
         let (core, sale, number) = (&self.core, &self.sale, self.number);
-        let rebuild = self.rebuild.get_or_insert_with(|| {
+        let (until, rebuild) = self.rebuild.get_or_insert_with(|| {
             let (core, sale) = (Arc::clone(core), Arc::clone(sale));
-            tokio::spawn(async move { core.open(&sale, &sale.buckets[usize::from(number)]).await })
+            let opening = async move { core.open(&sale, &sale.buckets[usize::from(number)]).await };
+            (Instant::now() + REBUILD_PATIENCE, tokio::spawn(opening))
         });
-        match timeout(REBUILD_PATIENCE, rebuild).await {
+        match timeout_at(*until, rebuild).await {
             Err(_) => {
                 Err(Error::new(Code::Unavailable, format!("reserving of {}: the gate is rebuilt", sale.key)))
             }

@@ -35,6 +35,7 @@ mod rebuild;
 mod record;
 mod reply;
 mod script;
+mod standing;
 mod trigger;
 
 pub use admission::RedisAdmission;

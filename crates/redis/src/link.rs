@@ -4,12 +4,15 @@
 //! is known not to have happened, one whose answer is missing is not (DR-02); a call is never repeated here, except where the
 //! server has said that it did not know the script. Read next: `failure.rs`.
 
+use std::io;
+
 use redis::aio::{ConnectionLike, MultiplexedConnection};
 use redis::cluster::ClusterClient;
 use redis::cluster_async::ClusterConnection;
 use redis::sentinel::{SentinelClient, SentinelNodeConnectionInfo, SentinelServerType};
 use redis::{AsyncConnectionConfig, Client, Cmd, RedisError, RedisFuture, Value};
 use tokio::sync::Mutex;
+use tokio::time::Instant;
 
 use onceward_domain::error::{Code, Error};
 
@@ -30,6 +33,8 @@ struct Line {
     /// Counts connections, so that a broken one is dropped once.
     number: u64,
     connection: Option<Connection>,
+    /// When the last try to connect failed: whoever waited for it meanwhile has heard so, and does not try in turn.
+    failed_at: Option<Instant>,
 }
 
 #[derive(Clone)]
@@ -87,9 +92,14 @@ impl Link {
     }
 
     async fn connection(&self) -> Result<(u64, Connection), RedisError> {
+        let asked_at = Instant::now();
         let mut line = self.line.lock().await;
         if line.connection.is_none() {
-            line.connection = Some(self.connect().await?);
+            if line.failed_at.is_some_and(|failed_at| asked_at < failed_at) {
+                return Err(RedisError::from(io::Error::from(io::ErrorKind::NotConnected)));
+            }
+            let made = self.connect().await.inspect_err(|_| line.failed_at = Some(Instant::now()))?;
+            line.connection = Some(made);
             line.number += 1;
         }
         let connection = line.connection.clone().expect("it was made above");

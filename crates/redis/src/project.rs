@@ -18,6 +18,7 @@ use crate::moves::{code_of, codes};
 use crate::record::record_of;
 use crate::reply;
 use crate::script;
+use crate::standing::Stand;
 
 /// Most moves of one script call: they hold up everybody else for less than a millisecond.
 const MOVES_OF_ONE_CALL: usize = 256;
@@ -291,12 +292,27 @@ impl Core {
                 answers[*at] = CompensateCode::IdMismatch;
                 continue;
             }
-            let opened = self.field(sale.home(&row.user), "since").await?;
-            if opened.is_some_and(|since| row.reserved_at.0 < since) {
+            if self.opened_after(sale, row).await? {
                 answers[*at] = CompensateCode::AlreadyApplied;
             }
         }
         Ok(())
+    }
+}
+
+impl Core {
+    /// Whether the buyer's bucket was last opened after this reservation. One that has lost writes and was not opened since
+    /// is opened first: its last opening is one that the reservation may well be younger than.
+    async fn opened_after(&self, sale: &Sale, row: &Purchase) -> Result<bool, Error> {
+        let bucket = sale.home(&row.user);
+        let is_older = |stand: Option<Stand>| stand.is_some_and(|stand| row.reserved_at.0 < stand.since);
+        match self.stand(bucket).await? {
+            Some(stand) if stand.is_open => Ok(is_older(Some(stand))),
+            Some(_) | None => {
+                self.open(sale, bucket).await?;
+                Ok(is_older(self.stand(bucket).await?))
+            }
+        }
     }
 }
 

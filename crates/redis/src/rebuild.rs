@@ -7,7 +7,7 @@
 //! them; it is done again where Redis lost its data meanwhile. A reservation that was lost comes back as an order of nobody's,
 //! when its message is consumed, or under the same id, when its buyer asks again.
 
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use onceward_domain::catalogue::Sku;
 use onceward_domain::error::{Code, Error};
@@ -35,12 +35,22 @@ const RESERVATIONS_OF_ONE_PAGE: &[u8] = b"500";
 
 const DOING: &str = "a rebuild";
 
+/// Which bucket a rebuild works on: if any of this is another at its end, the bucket has lost something meanwhile.
+struct Made {
+    epoch: i64,
+    /// The server's.
+    history: Vec<u8>,
+    /// The name that the bucket was made under.
+    name: Vec<u8>,
+}
+
 impl Core {
     /// Opens a bucket, after bringing it up to what the store has decided. Who comes while another one does it waits, and
     /// does nothing.
     pub(crate) async fn open(&self, sale: &Sale, bucket: &Bucket) -> Result<(), Error> {
         let seen = bucket.openings.load(Ordering::Acquire);
         let _turn = bucket.turn.lock().await;
+        let _running = Running::of(&self.rebuilding);
         if bucket.openings.load(Ordering::Acquire) != seen {
             return Ok(());
         }
@@ -58,30 +68,32 @@ impl Core {
     async fn rebuild(&self, sale: &Sale, bucket: &Bucket) -> Result<bool, Error> {
         let missing = || Error::new(Code::NotFound, format!("rebuilding the gate of {}", sale.key));
         let sku = self.sku(&sale.key).await?.ok_or_else(missing)?;
-        let (epoch, history) = self.prepare(sale, bucket, &sku).await?;
+        let made = self.prepare(sale, bucket, &sku).await?;
+        // Before anybody is let in: a batch in a bucket that workers do not look through would never be sent.
+        self.register(bucket).await?;
         for lender in &sale.buckets {
             self.finish_loans(sale, lender).await?;
         }
         self.catch_up_adjustments(sale, bucket, &sku).await?;
         self.replay_orders(sale, bucket).await?;
         self.replay_compensations(sale, bucket).await?;
-        let (epoch, limit) = (epoch.to_string(), sku.per_user_limit.to_string());
+        let (epoch, limit) = (made.epoch.to_string(), sku.per_user_limit.to_string());
         let time = self.time.argument();
-        let arguments = [epoch.as_bytes(), &history, limit.as_bytes(), time.as_bytes()];
+        let arguments = [epoch.as_bytes(), &made.history, limit.as_bytes(), time.as_bytes(), &made.name];
         let answer = self.link.run(&script::OPEN, &[&bucket.keys.counter], &arguments).await?;
         let opened = reply::number(DOING, &answer)?;
         if opened > 0 {
-            self.register(bucket).await?;
             bucket.limit.store(sku.per_user_limit, Ordering::Relaxed);
             bucket.epoch.store(opened, Ordering::Release);
             bucket.openings.fetch_add(1, Ordering::AcqRel);
+            self.rebuilt.fetch_add(1, Ordering::Relaxed);
             tracing::info!(target: "onceward", event = "admission.opened", bucket = %bucket.id.text(), epoch = opened);
         }
         Ok(opened > 0)
     }
 
-    /// Makes sure that it is there, and answers its epoch and the server's history.
-    async fn prepare(&self, sale: &Sale, bucket: &Bucket, sku: &Sku) -> Result<(i64, Vec<u8>), Error> {
+    /// Makes sure that it is there.
+    async fn prepare(&self, sale: &Sale, bucket: &Bucket, sku: &Sku) -> Result<Made, Error> {
         let units = self.share_of(sale, bucket, sku).await?;
         let rules = &sale.activity;
         let adjustments = if bucket.id.number == 0 { sku.adjustments } else { 0 };
@@ -93,14 +105,19 @@ impl Core {
             rules.ends_at.0.to_string(),
             rules.reservation_deadline.0.to_string(),
             self.time.argument(),
+            self.ids.member().to_string(),
         ];
         let arguments: Vec<&[u8]> = arguments.iter().map(String::as_bytes).collect();
         let answer = self.link.run(&script::PREPARE, &[&bucket.keys.counter], &arguments).await?;
         let mut parts = reply::list(DOING, answer)?.into_iter();
-        let (Some(epoch), Some(history)) = (parts.next(), parts.next()) else {
+        let (Some(epoch), Some(history), Some(name)) = (parts.next(), parts.next(), parts.next()) else {
             return Err(reply::unexpected(DOING));
         };
-        Ok((reply::number(DOING, &epoch)?, reply::bytes(DOING, history)?))
+        Ok(Made {
+            epoch: reply::number(DOING, &epoch)?,
+            history: reply::bytes(DOING, history)?,
+            name: reply::bytes(DOING, name)?,
+        })
     }
 
     /// The units of a bucket that is not there: what the others do not have, in equal parts with those that are not there
@@ -180,6 +197,22 @@ impl Core {
                 return Ok(());
             }
         }
+    }
+}
+
+/// Counts a rebuild for as long as it goes on, however it ends.
+struct Running<'a>(&'a AtomicU64);
+
+impl<'a> Running<'a> {
+    fn of(count: &'a AtomicU64) -> Self {
+        count.fetch_add(1, Ordering::Relaxed);
+        Self(count)
+    }
+}
+
+impl Drop for Running<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

@@ -82,6 +82,8 @@ scripts! {
     PREPARE "admission/prepare.lua";
     /// Opens it.
     OPEN "admission/open.lua";
+    /// Looks how it stands.
+    STAND "admission/stand.lua";
     /// Pages through its reservations.
     WALK "admission/walk.lua";
     /// Puts work into a lane.

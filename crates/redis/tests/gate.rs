@@ -3,7 +3,10 @@
 mod real;
 #[path = "real/sale.rs"]
 mod sale;
+#[path = "real/stalled.rs"]
+mod stalled;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::join_all;
@@ -143,6 +146,18 @@ async fn dr_02_a_server_that_is_not_there_has_done_nothing() {
 }
 
 #[tokio::test]
+async fn dr_02_whoever_waited_for_a_connection_that_failed_hears_so_and_does_not_try_in_turn() {
+    let sale = Sale::of(5, 2, 1).await;
+    // It takes up connections and says nothing, as a server that is stopped does.
+    let stopped = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("redis://{}", stopped.local_addr().unwrap());
+    let gate = sale.gate(onceward_redis::Options::of(&url).unwrap());
+    let all = join_all((0..20).map(|_| gate.standing(sale.key.clone())));
+    let answers = timeout(Duration::from_secs(10), all).await.expect("not one after the other");
+    assert!(answers.iter().all(|one| one.as_ref().is_err_and(|error| error.class() == Class::Retryable)));
+}
+
+#[tokio::test]
 async fn a_new_limit_is_heard_of() {
     let ground = real::Ground::new("limit");
     let sale = Sale::of(500_000, 1, 1).await;
@@ -164,6 +179,82 @@ async fn a_new_limit_is_heard_of() {
         reserve(&gate, sale.command(999_999, "u", 1)).await.unwrap(),
         ReserveAnswer::LimitReached { live: None }
     ));
+}
+
+#[tokio::test]
+async fn fs_05_a_lost_list_of_buckets_is_said_again() {
+    let ground = real::Ground::new("list");
+    let sale = Sale::of(5, 2, 1).await;
+    let gate = sale.gate(ground.options());
+    assert_eq!(reserve(&gate, sale.command(1, "u", 1)).await.unwrap(), queued(1));
+    // In a cluster it may lie on another server than the bucket, and be lost alone.
+    ground.lose_the_list_of_buckets();
+    let sent = async {
+        loop {
+            let claims = gate.claim_send(10, onceward_domain::time::Millis(30_000)).await.unwrap();
+            if let [claim] = claims.as_slice() {
+                return claim.messages[0].purchase;
+            }
+        }
+    };
+    assert_eq!(timeout(Duration::from_secs(10), sent).await.expect("within some seconds"), id(1));
+}
+
+#[tokio::test]
+async fn fs_18_while_a_rebuild_goes_on_nobody_waits_long_and_a_slow_store_shuts_no_open_door() {
+    let ground = real::Ground::new("patience");
+    let sale = Sale::of(500_000, 2, 1).await;
+    let stalled = Arc::new(stalled::Stalled::around(sale.store.clone()));
+    let gate = sale.gate_before(stalled.clone(), ground.options());
+    assert_eq!(reserve(&gate, sale.command(1, "u", 1)).await.unwrap(), queued(1));
+    stalled.stall();
+    // Longer than a limit may be old: it cannot be read now.
+    let open_door = async {
+        let until = tokio::time::Instant::now() + Duration::from_millis(1_200);
+        for number in 2.. {
+            let user = format!("u{number}");
+            assert_eq!(reserve(&gate, sale.command(number, &user, 1)).await.unwrap(), queued(number));
+            if tokio::time::Instant::now() > until {
+                return number;
+            }
+        }
+        unreachable!("numbers do not end")
+    };
+    let last = timeout(Duration::from_secs(5), open_door).await.expect("the store is not waited for");
+    ground.lose_everything();
+    let commands: Vec<Reserve> = (1..=900).map(|more| sale.command(last + more, "many", 1)).collect();
+    let closed = timeout(Duration::from_secs(4), gate.reserve(commands)).await.expect("nobody waits longer");
+    assert_eq!(closed.unwrap_err().class(), Class::Retryable);
+    assert_eq!(gate.rebuilds().running, 1);
+    stalled.go_on();
+    let opened = async { while reserve(&gate, sale.command(1, "u", 1)).await.is_err() {} };
+    timeout(Duration::from_secs(10), opened).await.expect("it opens by itself");
+    assert_eq!(counters(&gate, &sale).await, (499_999, 1, 0));
+    assert_eq!((gate.rebuilds().running, gate.rebuilds().done), (0, 2));
+}
+
+#[test]
+fn fs_18_whoever_rebuilt_a_bucket_that_was_lost_meanwhile_does_not_open_the_one_made_after_it() {
+    const PREPARE: &str = include_str!("../scripts/admission/prepare.lua");
+    const OPEN: &str = include_str!("../scripts/admission/open.lua");
+    let ground = real::Ground::new("again");
+    let key = ground.key_of("{sale:sku}:counter");
+    let prepare = |name: &str| -> (i64, String, String) {
+        let arguments = ["5", "0", "1", "0", "9999999999999", "120000", "", name];
+        redis::Script::new(PREPARE).key(&key).arg(&arguments).invoke(&mut ground.connection()).unwrap()
+    };
+    let open = |(epoch, history, name): &(i64, String, String)| -> i64 {
+        let script = redis::Script::new(OPEN);
+        let mut call = script.key(&key);
+        call.arg(epoch).arg(history).arg("1").arg("").arg(name).invoke(&mut ground.connection()).unwrap()
+    };
+    let first = prepare("first");
+    assert_eq!(prepare("second"), first, "what is there is left alone");
+    ground.lose_everything();
+    let second = prepare("second");
+    assert_eq!((second.0, &second.1), (first.0, &first.1), "epoch and history are the same");
+    assert_eq!(open(&first), 0, "the first one's orders are not in it");
+    assert_eq!(open(&second), 1);
 }
 
 #[tokio::test]

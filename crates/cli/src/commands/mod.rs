@@ -2,6 +2,7 @@
 //!
 //! Read next: [`serve`], then [`demo`].
 
+pub(crate) mod admission;
 pub(crate) mod bench;
 pub(crate) mod completions;
 pub(crate) mod credits;
@@ -41,6 +42,8 @@ enum Command {
     Queue(queue::Arguments),
     /// Look at work whose tries are used up, and set it going again.
     DeadLetters(dead_letters::Arguments),
+    /// Look how the gate stands, and have it made anew from the store.
+    Admission(admission::Arguments),
     /// Look at group orders, and settle one that failed.
     Groups(groups::Arguments),
     /// Look at credit accounts, give credits and set balances right.
@@ -67,6 +70,7 @@ pub(crate) fn run(line: CommandLine) -> Result<(), Failure> {
         Command::Migrate(arguments) => migrate::run(&arguments),
         Command::Queue(arguments) => queue::run(&arguments),
         Command::DeadLetters(arguments) => dead_letters::run(&arguments),
+        Command::Admission(arguments) => admission::run(&arguments),
         Command::Groups(arguments) => groups::run(&arguments),
         Command::Credits(arguments) => credits::run(&arguments),
         Command::Openapi(arguments) => openapi::run(arguments),

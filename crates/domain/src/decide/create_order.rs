@@ -33,6 +33,9 @@ pub struct Incoming {
     pub payload: Arc<[u8]>,
     /// What the gate says of it, where the store has not heard of it.
     pub birth: Birth,
+    /// Whether the gate may have lost the reservation and let the same request in again: then under the same ids, with
+    /// another stamp (FS-18).
+    pub gate_may_forget: bool,
 }
 
 /// What became of a message.
@@ -96,7 +99,9 @@ fn decide_one(facts: &mut Facts, draft: &mut Draft, incoming: &Incoming) -> Resu
     if let Some(known) = facts.purchases.get(&message.purchase) {
         let agrees = agrees_with(known, message);
         let earlier = known.inbox;
-        if !agrees || earlier.is_some_and(|inbox| inbox.payload_hash != incoming.payload_hash) {
+        let is_let_in_again = incoming.gate_may_forget && message.reserved_at != known.reserved_at;
+        let differs = earlier.is_some_and(|inbox| inbox.payload_hash != incoming.payload_hash);
+        if !agrees || (differs && !is_let_in_again) {
             set_aside(facts, draft, incoming, "payload_conflict");
             return Ok(Outcome::PayloadConflict);
         }

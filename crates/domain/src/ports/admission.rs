@@ -214,6 +214,28 @@ pub struct Unsent {
     pub oldest: Option<Millis>,
 }
 
+/// How a gate stands for one SKU, told without changing anything.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Standing {
+    /// Its counters, summed over the buckets that are there; none where none is.
+    pub counters: Option<Bucket>,
+    /// How many buckets the SKU has.
+    pub buckets: u16,
+    /// How many of them let nobody in: they were never opened, or have lost writes. Whoever comes next has them rebuilt.
+    pub closed: u16,
+    /// The newest epoch that a bucket was opened under; 0 where the gate lives in the store, which has none.
+    pub epoch: i64,
+}
+
+/// What a node does about a gate that has lost writes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Rebuilds {
+    /// Buckets that it is making anew now; nobody is let in there.
+    pub running: u64,
+    /// How often it has opened one.
+    pub done: u64,
+}
+
 /// What the gate says of a reservation that has no row yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Birth {
@@ -288,4 +310,17 @@ pub trait Admission: Send + Sync {
 
     /// The counters of a SKU.
     fn counters(&self, key: SkuKey) -> Answer<'_, Option<Bucket>>;
+
+    /// How the gate stands for a SKU; none where there is no such SKU.
+    fn standing(&self, key: SkuKey) -> Answer<'_, Option<Standing>> {
+        Box::pin(async move {
+            let counters = self.counters(key).await?;
+            Ok(counters.map(|one| Standing { counters: Some(one), buckets: 1, closed: 0, epoch: 0 }))
+        })
+    }
+
+    /// What this node is making anew, and how often it has; never, where the gate lives in the store.
+    fn rebuilds(&self) -> Rebuilds {
+        Rebuilds::default()
+    }
 }

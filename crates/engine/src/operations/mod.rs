@@ -3,6 +3,7 @@
 //! Each derives ids, names the rows it needs, and executes one decision. Invariant: any operation may be repeated
 //! with the same ids. Deliberately absent: DTOs and statuses (in `http` and `cli`).
 
+pub mod admission;
 pub mod catalogue;
 pub mod credit;
 pub mod group;

@@ -12,15 +12,17 @@ use onceward_domain::derive::payload_hash;
 use onceward_domain::error::{Class, Code, Error};
 use onceward_domain::event::OrderCreateRequested;
 use onceward_domain::facts::{Facts, Need};
+use onceward_domain::id::PurchaseId;
 use onceward_domain::ports::admission::Birth;
 use onceward_domain::ports::bus::{Delivery, Settlement, Topic};
+use onceward_domain::purchase::InboxResult;
 use onceward_domain::time::Millis;
 
 use crate::engine::Engine;
 use crate::execute::{execute, may_be_one};
 use crate::observe;
 use crate::wire;
-use crate::workers::{Next, need_of_messages, wait_of_delivery, wait_until};
+use crate::workers::{Next, need_of_messages, strays, wait_of_delivery, wait_until};
 
 /// Takes deliveries, decides them batch by batch, settles each batch after its commit.
 ///
@@ -68,7 +70,8 @@ async fn handle(engine: &Engine, batch: &[Delivery]) -> Result<Vec<Settlement>, 
             Ok(message) => {
                 let payload: Arc<[u8]> = Arc::from(delivery.message.payload.as_slice());
                 let payload_hash = payload_hash(&payload);
-                incoming.push(Incoming { message, payload_hash, payload, birth: Birth::Absent });
+                let (birth, gate_may_forget) = (Birth::Absent, !engine.admission().lives_in_store());
+                incoming.push(Incoming { message, payload_hash, payload, birth, gate_may_forget });
                 deliveries.push(delivery);
             }
             Err(error) => {
@@ -81,11 +84,32 @@ async fn handle(engine: &Engine, batch: &[Delivery]) -> Result<Vec<Settlement>, 
     for (one, birth) in incoming.iter_mut().zip(engine.admission().births(messages).await?) {
         one.birth = birth;
     }
+    let ids: Vec<PurchaseId> = incoming.iter().map(|one| one.message.purchase).collect();
     let outcomes = decide(engine, incoming).await;
+    let refused_before = ids.into_iter().zip(&outcomes).filter(|(_, outcome)| is_refused_before(outcome));
+    strays::give_back(engine, refused_before.map(|(id, _)| id).collect()).await?;
     for (delivery, outcome) in deliveries.into_iter().zip(outcomes) {
         settlements.push(conclude(engine, delivery, outcome));
     }
     Ok(settlements)
+}
+
+/// Whether a decision stood that lets no order be.
+fn is_refused_before(outcome: &Result<Outcome, Error>) -> bool {
+    match outcome {
+        Ok(Outcome::Late | Outcome::Duplicate(InboxResult::OrderRejected | InboxResult::LateRejected)) => {
+            true
+        }
+        Ok(
+            Outcome::Duplicate(InboxResult::OrderCreated)
+            | Outcome::Created(_)
+            | Outcome::Rejected(_)
+            | Outcome::PayloadConflict
+            | Outcome::UnknownSku
+            | Outcome::Frozen,
+        )
+        | Err(_) => false,
+    }
 }
 
 /// Decodes a message and proves that its ids are ours (FS-02).

@@ -11,7 +11,7 @@ use onceward_domain::ports::admission::OverdueClaim;
 use crate::engine::Engine;
 use crate::execute::execute;
 use crate::observe;
-use crate::workers::{Next, need_of_messages, wait_until};
+use crate::workers::{Next, need_of_messages, strays, wait_until};
 
 /// Claims overdue reservations, rejects the undecided ones, settles the claims.
 ///
@@ -41,6 +41,8 @@ pub async fn step(engine: &Engine) -> Result<Next, Error> {
             engine.signals().relay.notify_one();
             engine.signals().decided.notify_waiters();
         }
+        let decided = claim.reservations.iter().zip(&outcomes).filter(|(_, one)| **one == Outcome::Decided);
+        strays::give_back(engine, decided.map(|(message, _)| message.purchase).collect()).await?;
         keep_early(claim, &outcomes);
     }
     engine.admission().settle_overdue(claims).await?;

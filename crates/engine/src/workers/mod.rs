@@ -16,6 +16,7 @@ pub mod refunder;
 pub mod relay;
 pub mod sender;
 pub mod settler;
+pub(crate) mod strays;
 pub mod sweep;
 pub mod teller;
 pub mod watch;

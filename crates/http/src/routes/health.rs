@@ -14,8 +14,10 @@ use super::{bytes_as, json};
 use crate::problem::{Problem, ProblemBody};
 use crate::state::AppState;
 use onceward::governor::View;
+use onceward::observe;
 use onceward::operations::operate;
 use onceward_domain::governor::Passage;
+use onceward_domain::ports::admission::Rebuilds;
 use onceward_domain::time::LONGEST;
 
 const METRICS_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
@@ -53,6 +55,8 @@ pub(super) struct AdmissionHealth {
     /// How long those will take; `null` where it cannot be said.
     #[schema(required = true)]
     drain_ms: Option<i64>,
+    /// Parts of the gate that have lost writes and that this node is making anew: until then nobody is let in there.
+    rebuilding: u64,
 }
 
 /// Ready.
@@ -63,8 +67,8 @@ pub(super) struct Readiness {
     admission: AdmissionHealth,
 }
 
-impl From<View> for AdmissionHealth {
-    fn from(view: View) -> Self {
+impl AdmissionHealth {
+    fn of(view: View, rebuilds: Rebuilds) -> Self {
         let reason = match view.passage {
             Passage::Open => None,
             Passage::Closed(trouble) => Some(trouble.name()),
@@ -77,6 +81,7 @@ impl From<View> for AdmissionHealth {
             oldest_unsent_ms: view.sight.map_or(0, |sight| sight.oldest_unsent.0),
             undecided: view.sight.map_or(0, |sight| sight.undecided),
             drain_ms: drain.map(|drain| drain.0),
+            rebuilding: rebuilds.running,
         }
     }
 }
@@ -91,7 +96,7 @@ impl From<View> for AdmissionHealth {
 )]
 pub(super) async fn readyz(State(state): State<AppState>) -> Result<Response, Problem> {
     operate::ready(&state.engine).await?;
-    let admission = AdmissionHealth::from(state.engine.governor().view());
+    let admission = AdmissionHealth::of(state.engine.governor().view(), state.engine.admission().rebuilds());
     Ok(json(StatusCode::OK, &Readiness { status: "ok", admission }))
 }
 
@@ -101,6 +106,7 @@ pub(super) async fn readyz(State(state): State<AppState>) -> Result<Response, Pr
     responses((status = 200, description = "The metrics.", body = String, content_type = "text/plain")),
 )]
 pub(super) async fn metrics(State(state): State<AppState>) -> Response {
+    observe::rebuilds(state.engine.admission().rebuilds());
     let text = state.metrics.as_ref().map(PrometheusHandle::render).unwrap_or_default();
     bytes_as(StatusCode::OK, METRICS_TYPE, text)
 }

@@ -2,12 +2,13 @@
 --
 -- KEYS: 1 counter
 -- ARGV: 1 the epoch and 2 the server's history as they were before the decisions were projected, 3 limit, 4 a clock's
---       milliseconds, or ''
--- Returns: the new epoch; 0 where either has changed since, or the bucket is gone: then all of it is done again.
+--       milliseconds, or '', 5 the name that the bucket was made under
+-- Returns: the new epoch; 0 where any of them has changed since, or the bucket is gone: then all of it is done again.
 -- A second run returns 0 and changes nothing.
 local history = string.match(redis.call('INFO', 'replication'), 'master_replid:(%x+)')
-local epoch = redis.call('HGET', KEYS[1], 'epoch')
-if not epoch or epoch ~= ARGV[1] or history ~= ARGV[2] then return 0 end
+local counter = redis.call('HMGET', KEYS[1], 'epoch', 'made')
+local epoch = counter[1]
+if not epoch or epoch ~= ARGV[1] or history ~= ARGV[2] or (counter[2] or '') ~= ARGV[5] then return 0 end
 local now = ARGV[4]
 if now == '' then
   local time = redis.call('TIME')

@@ -81,6 +81,19 @@ impl Ground {
         self.keys(&mut connection).into_iter().map(|key| dump(key, &mut connection)).collect()
     }
 
+    /// A key under its prefix.
+    pub(crate) fn key_of(&self, name: &str) -> String {
+        format!("{}:{name}", self.prefix)
+    }
+
+    /// As after the loss of one server of a cluster.
+    pub(crate) fn lose_the_list_of_buckets(&self) {
+        let mut command = redis::cmd("DEL");
+        let lost: i64 =
+            command.arg(self.key_of("buckets")).query(&mut self.connection()).expect("a key is removed");
+        assert_eq!(lost, 1, "there is such a list");
+    }
+
     /// As after a flush.
     pub(crate) fn lose_everything(&self) {
         let mut connection = self.connection();

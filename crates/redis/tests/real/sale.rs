@@ -89,6 +89,11 @@ impl Sale {
             .expect("inside of a runtime")
     }
 
+    /// A gate before another way to the same store.
+    pub(crate) fn gate_before(&self, store: Arc<dyn Store>, options: Options) -> RedisAdmission {
+        RedisAdmission::open(options, store, Arc::new(CountingIds::new("gate"))).expect("inside of a runtime")
+    }
+
     /// A buyer's command; the number makes id and request.
     pub(crate) fn command(&self, number: u64, user: &str, quantity: u32) -> Reserve {
         Reserve {

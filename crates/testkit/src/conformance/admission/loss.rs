@@ -41,6 +41,8 @@ const CASES: &[Case] = &[
     ("fs_18_after_a_flush_the_gate_is_made_anew_from_the_store", everything),
     ("fs_18_after_a_promotion_what_was_decided_since_is_caught_up", last_writes),
     ("fs_18_a_lost_reservation_is_given_back_without_adding_anything", lost_compensation),
+    ("fs_18_a_reservation_that_a_promoted_copy_never_heard_of_is_given_back_alike", unheard_of),
+    ("fs_18_looking_at_a_gate_that_has_lost_something_changes_nothing", looked_at),
     ("fs_18_a_lost_adjustment_is_caught_up", lost_adjustment),
     ("fs_18_a_rebuild_keeps_what_is_open_and_may_be_said_twice", said_twice),
 ];
@@ -121,6 +123,39 @@ fn lost_compensation(losing: &Losing) {
     assert_eq!(ground.compensate(rejected), CompensateCode::AlreadyApplied);
     assert_eq!(ground.counters(), (3, 0, 0));
     assert_eq!(ground.compensate(id(9)), CompensateCode::Missing, "whom the store does not know either");
+}
+
+fn unheard_of(losing: &Losing) {
+    let ground = &losing.ground;
+    ground.must(1, "u", 1);
+    (losing.lossy.keep)();
+    ground.clock.advance(Millis(1));
+    ground.must(2, "v", 2);
+    let rejected = ground.reject(2);
+    (losing.lossy.fall_back)();
+    // Nobody has come since: the bucket was last opened before this reservation, and still the loss is noticed.
+    ground.clock.advance(Millis(1));
+    assert_eq!(ground.compensate(rejected), CompensateCode::AlreadyApplied);
+    assert_eq!(ground.counters(), (2, 1, 0));
+}
+
+fn looked_at(losing: &Losing) {
+    let ground = &losing.ground;
+    let standing = || block_on(ground.gate.standing(ground.key.clone())).expect("the gate answers");
+    let closed = || standing().expect("it is on sale").closed;
+    ground.must(1, "u", 1);
+    let before = standing().expect("it is on sale");
+    assert_eq!((before.buckets, before.closed), (1, 0));
+    (losing.lossy.keep)();
+    (losing.lossy.fall_back)();
+    assert_eq!((closed(), closed()), (1, 1), "it has lost something");
+    assert_eq!(ground.counters(), (2, 1, 0));
+    let rebuilt = standing().expect("it is on sale");
+    assert_eq!((rebuilt.closed, rebuilt.epoch), (0, before.epoch + 1));
+    (losing.lossy.lose_everything)();
+    assert_eq!((closed(), standing().expect("it is on sale").counters), (1, None));
+    block_on(ground.gate.rebuild(ground.key.clone())).expect("a rebuild answers");
+    assert_eq!(closed(), 0);
 }
 
 fn lost_adjustment(losing: &Losing) {
