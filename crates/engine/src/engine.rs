@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use onceward_domain::derive::KeyRing;
 use onceward_domain::ports::admission::Admission;
-use onceward_domain::ports::bus::Bus;
+use onceward_domain::ports::bus::{Bus, Topic};
 use onceward_domain::ports::clock::Ids;
 use onceward_domain::ports::deadline::DeadlineTrigger;
 use onceward_domain::ports::due_queue::DueQueue;
@@ -19,6 +19,7 @@ use onceward_domain::time::Millis;
 
 use crate::governor::{Governor, GovernorSettings};
 use crate::journal_admission::JournalAdmission;
+use crate::outage::Outage;
 use crate::runtime::Signals;
 use crate::store_admission::StoreAdmission;
 use crate::store_bus::StoreBus;
@@ -173,6 +174,7 @@ pub(crate) struct Inner {
     pub(crate) settings: Settings,
     pub(crate) signals: Signals,
     pub(crate) governor: Governor,
+    outages: [Outage; Topic::ALL.len()],
 }
 
 /// A handle to the engine.
@@ -186,7 +188,8 @@ impl Engine {
     #[must_use]
     pub fn new(ports: Ports, keys: KeyRing, settings: Settings) -> Self {
         let (signals, governor) = (Signals::default(), Governor::default());
-        Self { inner: Arc::new(Inner { ports, keys, settings, signals, governor }) }
+        let outages = <[Outage; Topic::ALL.len()]>::default();
+        Self { inner: Arc::new(Inner { ports, keys, settings, signals, governor, outages }) }
     }
 
     /// The store of record.
@@ -258,6 +261,14 @@ impl Engine {
     #[must_use]
     pub fn governor(&self) -> &Governor {
         &self.inner.governor
+    }
+
+    /// What this topic's consumer remembers of an outage.
+    pub(crate) fn outage(&self, topic: Topic) -> &Outage {
+        match topic {
+            Topic::OrderCreate => &self.inner.outages[0],
+            Topic::Events => &self.inner.outages[1],
+        }
     }
 
     /// How parts of one process wake each other.
