@@ -35,6 +35,8 @@ pub struct Ports {
     pub admission: Arc<dyn Admission>,
     /// The transport.
     pub bus: Arc<dyn Bus>,
+    /// The transport that was used before, where something may be left on it.
+    pub left_behind: Option<Arc<dyn Bus>>,
     /// Tells when orders' time is up.
     pub deadline: Arc<dyn DeadlineTrigger>,
     /// The due-work queue.
@@ -62,7 +64,15 @@ impl Ports {
         let bus = Arc::new(StoreBus::new(store.clone(), ids.clone()));
         let queue = Arc::new(StoreQueue::new(store.clone()));
         let deadline = Arc::new(StoreTrigger::new(store.clone()));
-        Self { store, admission, bus, queue, deadline, ids, notifier: None, providers: Vec::new() }
+        let (left_behind, notifier, providers) = (None, None, Vec::new());
+        Self { store, admission, bus, left_behind, queue, deadline, ids, notifier, providers }
+    }
+
+    /// The same with this transport; what is left on the one before is brought over.
+    #[must_use]
+    pub fn with_bus(mut self, bus: Arc<dyn Bus>) -> Self {
+        self.left_behind = Some(std::mem::replace(&mut self.bus, bus));
+        self
     }
 
     /// The same with this notifier.
@@ -208,6 +218,11 @@ impl Engine {
     #[must_use]
     pub fn bus(&self) -> &dyn Bus {
         &*self.inner.ports.bus
+    }
+
+    /// The transport that was used before.
+    pub(crate) fn bus_left_behind(&self) -> Option<&dyn Bus> {
+        self.inner.ports.left_behind.as_deref()
     }
 
     /// The due-work queue.

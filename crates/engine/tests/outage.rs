@@ -6,7 +6,7 @@ mod house;
 use std::cell::Cell;
 use std::sync::Arc;
 
-use house::{House, keys, usual_activity};
+use house::{House, engine_over, keys, usual_activity};
 use onceward::store_bus::StoreBus;
 use onceward::workers::Worker;
 use onceward::{Engine, Ports, Settings};
@@ -18,6 +18,7 @@ use onceward_domain::ports::Answer;
 use onceward_domain::ports::bus::Topic;
 use onceward_domain::ports::store::{Store, Work};
 use onceward_domain::time::Millis;
+use onceward_testkit::block_on::block_on;
 use onceward_testkit::ids::CountingIds;
 
 /// What of the store is away.
@@ -69,7 +70,7 @@ fn two_stores() -> (House, House) {
     let post = House::with(1, 1, usual_activity());
     let ports = Ports::embedded(Arc::new(Absent(house.store.clone())), Arc::new(CountingIds::new("o")));
     let bus = Arc::new(StoreBus::new(post.store.clone(), Arc::new(CountingIds::new("b"))));
-    house.engine = Engine::new(Ports { bus, ..ports }, keys(), Settings::default());
+    house.engine = Engine::new(ports.with_bus(bus), keys(), Settings::default());
     (house, post)
 }
 
@@ -105,4 +106,30 @@ fn fs_16_a_store_that_is_away_uses_up_no_tries_of_messages_and_events() {
         }
         house.assert_invariants();
     }
+}
+
+#[test]
+fn fs_11_what_a_bus_held_before_another_was_used_is_brought_over() {
+    let (house, post) = two_stores();
+    let before = engine_over(house.store.clone());
+    for user in ["u1", "u2"] {
+        house.reserve(user, "r1", 1);
+        block_on(Worker::Sender.step(&before)).unwrap();
+    }
+    block_on(Worker::Consumer.step(&before)).unwrap();
+    house.reserve("u3", "r1", 1);
+    for worker in [Worker::Sender, Worker::Relay] {
+        block_on(worker.step(&before)).unwrap();
+    }
+    let lane = |topic: Topic| format!("bus/{}/{}", topic.name(), topic.group());
+    assert_eq!(
+        Topic::ALL.map(|topic| house.lane(&lane(topic))),
+        [1, 1],
+        "a message and events are left behind"
+    );
+    house.step(Worker::Forwarder).unwrap();
+    assert_eq!(Topic::ALL.map(|topic| (house.lane(&lane(topic)), post.lane(&lane(topic)))), [(0, 1), (0, 1)]);
+    house.rest();
+    assert_eq!(house.figures(), ([6, 3, 0], [6, 0, 3]));
+    house.assert_invariants();
 }
