@@ -1,4 +1,4 @@
-//! `cargo xtask services up|down|env`: the servers of cluster mode on this machine's loopback, for tests and for trying.
+//! `cargo xtask services up|down|env|kill|start`: the servers of cluster mode on this machine's loopback, for tests and for trying.
 //!
 //! Each service is one row of [`SERVICES`]: what to install, how to make its data folder, which processes it is, when it
 //! is ready and what it tells its users. Everything else is the same for all of them and lies in `process.rs`. Invariants:
@@ -11,6 +11,7 @@
 mod install;
 mod place;
 mod postgres;
+mod postgres_pair;
 mod process;
 mod redis;
 mod redis_cluster;
@@ -40,6 +41,18 @@ enum Verb {
     Down(Which),
     /// Print the addresses of what is running, as lines for a shell
     Env(Which),
+    /// Kill one process of a service, as a power cut would
+    Kill(One),
+    /// Start one process of a service again that was killed, where it was, and wait until all of it is ready
+    Start(One),
+}
+
+#[derive(Args)]
+struct One {
+    #[arg(value_name = "SERVICE", value_parser = SERVICES.map(|service| service.name))]
+    service: String,
+    #[arg(value_name = "PROCESS")]
+    process: String,
 }
 
 #[derive(Args)]
@@ -79,8 +92,14 @@ struct Service {
 type Exports = Vec<(&'static str, String)>;
 
 /// Every service, in the order in which they are started.
-const SERVICES: [Service; 5] =
-    [postgres::SERVICE, redis::SERVICE, redis_sentinel::SERVICE, redis_cluster::SERVICE, rocketmq::SERVICE];
+const SERVICES: [Service; 6] = [
+    postgres::SERVICE,
+    postgres_pair::SERVICE,
+    redis::SERVICE,
+    redis_sentinel::SERVICE,
+    redis_cluster::SERVICE,
+    rocketmq::SERVICE,
+];
 
 /// Carries out one command. Only `env` writes to stdout.
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
@@ -93,7 +112,43 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         Verb::Up(which) => chosen(which).try_for_each(|service| up(service, &Place::of(&home, service)?)),
         Verb::Down(which) => chosen(which).try_for_each(|service| down(service, &Place::of(&home, service)?)),
         Verb::Env(which) => chosen(which).try_for_each(|service| env(service, &Place::of(&home, service)?)),
+        Verb::Kill(one) => {
+            let (service, process) = one.find()?;
+            kill(process, &Place::of(&home, service)?)
+        }
+        Verb::Start(one) => {
+            let (service, process) = one.find()?;
+            start(service, process, &Place::of(&home, service)?)
+        }
     }
+}
+
+impl One {
+    fn find(&self) -> Result<(&'static Service, &'static str), Failure> {
+        const ALL: &[Service] = &SERVICES;
+        let service = ALL.iter().find(|service| service.name == self.service);
+        let service = service.ok_or_else(|| format!("there is no service {}", self.service))?;
+        let process = service.processes.iter().find(|name| **name == self.process);
+        let known = service.processes.join(", ");
+        let process = process.ok_or_else(|| format!("{} is {known}, not {}", service.name, self.process))?;
+        Ok((service, process))
+    }
+}
+
+fn kill(process: &str, place: &Place) -> Result<(), Failure> {
+    if !process::kill(place, process)? {
+        return Err(format!("{process} does not run").into());
+    }
+    say(&format!("services: {process} was killed"));
+    Ok(())
+}
+
+fn start(service: &Service, process: &str, place: &Place) -> Result<(), Failure> {
+    let place = &place.owned_by(service.user)?;
+    process::start(place, process, (service.command)(place, process)?)?;
+    process::wait_until_ready(place, service)?;
+    say(&format!("services: {process} was started again"));
+    Ok(())
 }
 
 fn chosen(which: &Which) -> impl Iterator<Item = &'static Service> {

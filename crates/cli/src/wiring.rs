@@ -222,7 +222,7 @@ fn with_broker(ports: Ports, broker: Option<&Broker>) -> Ports {
         Some(trigger) => ports.with_deadline_trigger(trigger.clone()),
         None => ports,
     };
-    Ports { bus: broker.bus.clone(), ..ports }
+    ports.with_bus(broker.bus.clone())
 }
 
 /// Opens a store's file.

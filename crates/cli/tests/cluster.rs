@@ -3,52 +3,13 @@
 
 mod house;
 
-use std::process::Command;
-use std::time::Instant;
-
-use house::{Folder, PATIENCE, Server, buyer, onceward};
+use house::cluster::{comes_true, database, node, order_of, start};
+use house::{Folder, Server, buyer};
 use onceward_testkit::services;
-use serde_json::{Value, json};
-use tokio_postgres::NoTls;
+use serde_json::json;
 
 const UNITS: usize = 5;
 const BUYERS: usize = 20;
-
-/// A schema that nobody else has; the next run with this name begins it anew.
-fn database(name: &str) -> String {
-    let server = services::address("postgres", "ONCEWARD_TEST_POSTGRES_URL");
-    let runtime = tokio::runtime::Runtime::new().unwrap();
-    runtime.block_on(async {
-        let (client, connection) = tokio_postgres::connect(&server, NoTls).await.unwrap();
-        tokio::spawn(connection);
-        let fresh = format!("DROP SCHEMA IF EXISTS {name} CASCADE; CREATE SCHEMA {name}");
-        client.batch_execute(&fresh).await.unwrap();
-    });
-    format!("{server}?options=-csearch_path%3D{name}")
-}
-
-/// A node that is not started yet, with the secret of the first one.
-fn node(folder: &Folder, first: &Folder, urls: &[(&str, &str)], trigger: &str) -> Command {
-    let mut command = onceward();
-    command.args(["serve", "--dev", "--listen", "127.0.0.1:0", "--deadline-trigger", trigger, "--data"]);
-    command.arg(folder.path()).env("ONCEWARD_LEASE_MS", "500").envs(urls.iter().copied());
-    if folder.path() != first.path() {
-        command.env("ONCEWARD_SECRET_FILE", first.path().join("secret"));
-    }
-    command
-}
-
-fn start(command: &mut Command) -> Server {
-    Server::spawn(command).unwrap_or_else(|said| panic!("it did not start: {said:?}"))
-}
-
-/// Asks until it is so, or patience ends.
-fn comes_true(what: &str, mut is_so: impl FnMut() -> bool) {
-    let until = Instant::now() + PATIENCE;
-    while !is_so() {
-        assert!(Instant::now() < until, "never: {what}");
-    }
-}
 
 /// Twenty buyers at two nodes want five units; every request is asked twice, once at each node. Five orders are made, one is
 /// paid for by nobody like the others, and all end when their time is up.
@@ -88,23 +49,14 @@ fn sale(nodes: [&Server; 2], activity: &str) {
     assert_eq!(invariants["holds"], true, "{invariants}");
 }
 
-fn order_of(node: &Server, reservation: &str) -> String {
-    let mut order = Value::Null;
-    comes_true("the order is made", || {
-        order = node.get(&format!("/v1/reservations/{reservation}?wait_ms=2000")).1["order_id"].clone();
-        order.is_string()
-    });
-    order.as_str().unwrap().to_owned()
-}
-
 #[test]
 fn em_05_two_nodes_sell_on_postgres_alone_and_one_with_another_secret_is_refused() {
-    let url = database("cli_postgres_alone");
+    let url = database("postgres", "ONCEWARD_TEST_POSTGRES_URL", "cli_postgres_alone");
     let urls = [("ONCEWARD_STORE_URL", url.as_str())];
     let folders = ["pg-one", "pg-two", "pg-three"].map(Folder::new);
-    let first = start(&mut node(&folders[0], &folders[0], &urls, "store"));
-    let second = start(&mut node(&folders[1], &folders[0], &urls, "store"));
-    let refused = Server::spawn(&mut node(&folders[2], &folders[2], &urls, "store"));
+    let first = start(&mut node(&folders[0], folders[0].path(), &urls, "store"));
+    let second = start(&mut node(&folders[1], folders[0].path(), &urls, "store"));
+    let refused = Server::spawn(&mut node(&folders[2], folders[2].path(), &urls, "store"));
     let said = refused.err().expect("a node with a secret of its own does not start").join("\n");
     assert!(said.contains("not the one that the database was begun with"), "{said}");
     sale([&first, &second], "sale");
@@ -113,15 +65,15 @@ fn em_05_two_nodes_sell_on_postgres_alone_and_one_with_another_secret_is_refused
 
 #[test]
 fn em_02_two_nodes_sell_with_postgres_redis_and_rocketmq() {
-    let url = database("cli_cluster");
+    let url = database("postgres", "ONCEWARD_TEST_POSTGRES_URL", "cli_cluster");
     let redis = services::address("redis", "ONCEWARD_TEST_REDIS_URL");
     let broker = services::address("rocketmq", "ONCEWARD_TEST_BROKER_URL");
     let urls =
         [("ONCEWARD_STORE_URL", &*url), ("ONCEWARD_REDIS_URL", &redis), ("ONCEWARD_BROKER_URL", &broker)];
     let folders = ["all-one", "all-two"].map(Folder::new);
-    let first = start(&mut node(&folders[0], &folders[0], &urls, "zset"));
+    let first = start(&mut node(&folders[0], folders[0].path(), &urls, "zset"));
     assert!(first.said.iter().any(|line| line == "admission: Redis"), "{:?}", first.said);
-    let second = start(&mut node(&folders[1], &folders[0], &urls, "zset"));
+    let second = start(&mut node(&folders[1], folders[0].path(), &urls, "zset"));
     // Redis keeps what an earlier run left there: each run has a sale of its own.
     sale([&first, &second], &format!("sale-{}", std::process::id()));
     assert!(first.terminate().success() && second.terminate().success());

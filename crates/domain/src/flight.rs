@@ -18,6 +18,8 @@ pub enum End {
     Ack,
     /// To come again after this long.
     Retry(Millis),
+    /// The same, and the delivery does not count.
+    HandBack(Millis),
     /// To be set aside for a person.
     Dead,
 }
@@ -43,10 +45,21 @@ impl<T> Flight<T> {
     /// The longest wait that one of its messages asked for; `None` where none is to come again.
     pub fn wait(&self) -> Option<Millis> {
         let waits = self.ends.iter().filter_map(|end| match end {
-            Some(End::Retry(wait)) => Some(*wait),
+            Some(End::Retry(wait) | End::HandBack(wait)) => Some(*wait),
             Some(End::Ack | End::Dead) | None => None,
         });
         waits.max()
+    }
+
+    /// Whether its delivery counts: not where all that comes again was handed back untried.
+    pub fn counts(&self) -> bool {
+        let is_handed_back = self.ends.iter().flatten().any(|end| matches!(end, End::HandBack(_)));
+        !is_handed_back || self.ends.iter().flatten().any(|end| matches!(end, End::Retry(_)))
+    }
+
+    /// The messages that are to come again.
+    pub fn returning(&self) -> impl Iterator<Item = &Message> {
+        self.ended(|end| matches!(end, End::Retry(_) | End::HandBack(_)))
     }
 
     /// Its messages with this kind of end.
@@ -105,6 +118,7 @@ impl<T> Flights<T> {
             let (receipt, end) = match settlement {
                 Settlement::Ack(receipt) => (receipt, End::Ack),
                 Settlement::Retry(receipt, wait) => (receipt, End::Retry(wait)),
+                Settlement::HandBack(receipt, wait) => (receipt, End::HandBack(wait)),
                 Settlement::Dead(receipt) => (receipt, End::Dead),
             };
             let key = (receipt.token, receipt.carrier);

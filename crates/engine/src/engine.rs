@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use onceward_domain::derive::KeyRing;
 use onceward_domain::ports::admission::Admission;
-use onceward_domain::ports::bus::Bus;
+use onceward_domain::ports::bus::{Bus, Topic};
 use onceward_domain::ports::clock::Ids;
 use onceward_domain::ports::deadline::DeadlineTrigger;
 use onceward_domain::ports::due_queue::DueQueue;
@@ -19,6 +19,7 @@ use onceward_domain::time::Millis;
 
 use crate::governor::{Governor, GovernorSettings};
 use crate::journal_admission::JournalAdmission;
+use crate::outage::Outage;
 use crate::runtime::Signals;
 use crate::store_admission::StoreAdmission;
 use crate::store_bus::StoreBus;
@@ -34,6 +35,8 @@ pub struct Ports {
     pub admission: Arc<dyn Admission>,
     /// The transport.
     pub bus: Arc<dyn Bus>,
+    /// The transport that was used before, where something may be left on it.
+    pub left_behind: Option<Arc<dyn Bus>>,
     /// Tells when orders' time is up.
     pub deadline: Arc<dyn DeadlineTrigger>,
     /// The due-work queue.
@@ -61,7 +64,15 @@ impl Ports {
         let bus = Arc::new(StoreBus::new(store.clone(), ids.clone()));
         let queue = Arc::new(StoreQueue::new(store.clone()));
         let deadline = Arc::new(StoreTrigger::new(store.clone()));
-        Self { store, admission, bus, queue, deadline, ids, notifier: None, providers: Vec::new() }
+        let (left_behind, notifier, providers) = (None, None, Vec::new());
+        Self { store, admission, bus, left_behind, queue, deadline, ids, notifier, providers }
+    }
+
+    /// The same with this transport; what is left on the one before is brought over.
+    #[must_use]
+    pub fn with_bus(mut self, bus: Arc<dyn Bus>) -> Self {
+        self.left_behind = Some(std::mem::replace(&mut self.bus, bus));
+        self
     }
 
     /// The same with this notifier.
@@ -173,6 +184,7 @@ pub(crate) struct Inner {
     pub(crate) settings: Settings,
     pub(crate) signals: Signals,
     pub(crate) governor: Governor,
+    outages: [Outage; Topic::ALL.len()],
 }
 
 /// A handle to the engine.
@@ -186,7 +198,8 @@ impl Engine {
     #[must_use]
     pub fn new(ports: Ports, keys: KeyRing, settings: Settings) -> Self {
         let (signals, governor) = (Signals::default(), Governor::default());
-        Self { inner: Arc::new(Inner { ports, keys, settings, signals, governor }) }
+        let outages = <[Outage; Topic::ALL.len()]>::default();
+        Self { inner: Arc::new(Inner { ports, keys, settings, signals, governor, outages }) }
     }
 
     /// The store of record.
@@ -205,6 +218,11 @@ impl Engine {
     #[must_use]
     pub fn bus(&self) -> &dyn Bus {
         &*self.inner.ports.bus
+    }
+
+    /// The transport that was used before.
+    pub(crate) fn bus_left_behind(&self) -> Option<&dyn Bus> {
+        self.inner.ports.left_behind.as_deref()
     }
 
     /// The due-work queue.
@@ -258,6 +276,14 @@ impl Engine {
     #[must_use]
     pub fn governor(&self) -> &Governor {
         &self.inner.governor
+    }
+
+    /// What this topic's consumer remembers of an outage.
+    pub(crate) fn outage(&self, topic: Topic) -> &Outage {
+        match topic {
+            Topic::OrderCreate => &self.inner.outages[0],
+            Topic::Events => &self.inner.outages[1],
+        }
     }
 
     /// How parts of one process wake each other.

@@ -99,7 +99,7 @@ impl Role {
         match self {
             Self::Api => &[Worker::Governor],
             Self::Consumer => &[Worker::Consumer, Worker::Projector],
-            Self::Relay => &[Worker::Sender, Worker::Relay],
+            Self::Relay => &[Worker::Sender, Worker::Relay, Worker::Forwarder],
             Self::Scheduler => &[
                 Worker::Compensator,
                 Worker::Deadline,
@@ -168,8 +168,9 @@ async fn supervise(engine: Engine, worker: Worker, mut stopped: watch::Receiver<
             }
             Ok(Ok(Next::Wait(wait))) => {
                 failures = 0;
-                // Nothing can come due for the watch, so no poll has to stand behind its rest.
-                let longest = if worker == Worker::Watch { LONGEST } else { engine.settings().poll };
+                // Nothing can come due for these, so no poll has to stand behind their rest.
+                let is_patient = matches!(worker, Worker::Watch | Worker::Forwarder);
+                let longest = if is_patient { LONGEST } else { engine.settings().poll };
                 wait.map_or(longest, |wait| wait.min(longest))
             }
             Ok(Err(error)) => {

@@ -138,9 +138,10 @@ fn close_flight(held: &Held, flight: &Flight<Timestamp>, facts: &mut Facts, chan
     changes.due.push(match flight.wait() {
         None => DueChange::Complete(held.clone()),
         Some(wait) => {
-            let again: Vec<Message> = flight.ended(|end| matches!(end, End::Retry(_))).cloned().collect();
+            let again: Vec<Message> = flight.returning().cloned().collect();
             let (body, due_at) = (Some(carrier::pack(&again)), facts.now.plus(wait));
-            DueChange::Retry { held: held.clone(), due_at, body, charge: Charge::Keep }
+            let charge = if flight.counts() { Charge::Keep } else { Charge::Refund };
+            DueChange::Retry { held: held.clone(), due_at, body, charge }
         }
     });
 }

@@ -16,6 +16,10 @@ use crate::pool::Lent;
 use crate::queries;
 use crate::rows::get;
 
+/// A commit may wait for a standby for as long as it takes: until it is confirmed nobody sees what it wrote, and a time-out would
+/// not undo it but show it to everybody, unconfirmed. Sessions that wait are as many as the pool has.
+const COMMIT: &str = "SET LOCAL statement_timeout TO 0; COMMIT";
+
 /// What the server calls a transaction that is durable.
 const COMMITTED: &str = "committed";
 /// What it calls one that left nothing behind.
@@ -25,7 +29,7 @@ const ABORTED: &str = "aborted";
 pub(crate) async fn commit(shared: &Shared, link: Lent, transaction: Option<String>) -> Result<(), Error> {
     // Whatever was warned of before is not about this commit.
     link.take_warning();
-    let cause = match link.client().batch_execute("COMMIT").await {
+    let cause = match link.client().batch_execute(COMMIT).await {
         Ok(()) if link.take_warning() && transaction.is_some() => {
             drop(Lent::take(link));
             return Err(unknown("the server committed with a warning: a standby may not have it"));

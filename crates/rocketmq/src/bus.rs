@@ -22,7 +22,7 @@ use crate::link::{ClientName, Link};
 use crate::options::{Names, Options};
 use crate::publish::{self, Outgoing};
 use crate::session::{Role, Session};
-use crate::settle::{self, GRAVE, Landed, Memory, Ticket};
+use crate::settle::{self, GRAVE, Known, Landed, Memory, Ticket};
 
 /// Most carriers in the air. Beyond it the oldest are forgotten, and come again after their lease.
 const FLIGHTS_LIMIT: usize = 1_024;
@@ -277,7 +277,8 @@ impl Reader {
 /// Hands out a carrier's messages, except those that have had their end.
 fn take(memory: &Memory, arrival: Arrival, token: i64, deliveries: &mut Vec<Delivery>) -> Flight<Ticket> {
     let Arrival { carrier, handle, messages, attempts, published_at } = arrival;
-    let ends = memory.of(&carrier, messages.len());
+    let Known { ends, uncounted } = memory.of(&carrier, messages.len());
+    let attempts = attempts.saturating_sub(uncounted).max(1);
     for (index, message) in messages.iter().enumerate().filter(|(index, _)| ends[*index].is_none()) {
         let index = u32::try_from(index).expect("a carrier holds few messages");
         let receipt = Receipt { carrier: carrier.clone(), token, index };

@@ -15,6 +15,8 @@ pub(crate) enum Verdict {
     Done,
     /// It was not, and we know it.
     Refused,
+    /// It was not, because there is too much to do: later it may be.
+    Busy,
     /// Nobody can say.
     Perhaps,
 }
@@ -30,7 +32,9 @@ const TABLE: &[(RangeInclusive<i32>, Verdict)] = &[
     (20_000..=29_999, Verdict::Done),
     // A time-out on the way to the broker behind the proxy.
     (40_800..=40_899, Verdict::Perhaps),
-    // A malformed, forbidden or oversized request, an unknown topic, too many requests.
+    // Too many requests.
+    (42_900..=42_999, Verdict::Busy),
+    // A malformed, forbidden or oversized request, an unknown topic.
     (40_000..=49_999, Verdict::Refused),
     // Written, but a copy or the disk was slow to confirm; a time-out; a crash inside.
     (50_000..=50_099, Verdict::Perhaps),
@@ -108,7 +112,7 @@ mod tests {
             (40_402, Verdict::Refused),
             (40_800, Verdict::Perhaps),
             (41_301, Verdict::Refused),
-            (42_900, Verdict::Refused),
+            (42_900, Verdict::Busy),
             (50_000, Verdict::Perhaps),
             (50_001, Verdict::Perhaps),
             (50_002, Verdict::Perhaps),

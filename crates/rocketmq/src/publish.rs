@@ -78,6 +78,7 @@ async fn send_in_turn(
             Published::Acked => send(out, messages, &places).await,
             // It was not sent, so that it does not overtake.
             Published::Unknown | Published::Rejected => Published::Rejected,
+            Published::Busy => Published::Busy,
         };
         if outcome != Published::Acked {
             before = outcome;
@@ -104,6 +105,7 @@ async fn send(out: &Outgoing<'_>, messages: &[Message], places: &[usize]) -> Pub
     match verdict {
         Verdict::Done => Published::Acked,
         Verdict::Refused => Published::Rejected,
+        Verdict::Busy => Published::Busy,
         Verdict::Perhaps => Published::Unknown,
     }
 }

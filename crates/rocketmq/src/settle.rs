@@ -3,7 +3,8 @@
 //! Invariants: dead messages are in the group's dead-letter topic, acknowledged, before their carrier is taken off the
 //! broker; a carrier some of whose messages are to come again comes again as a whole, and those that have had their end
 //! are not handed out a second time by this bus. Another process hands them out, and the inbox recognises them. What the
-//! broker does not confirm comes again after its lease. Deliberately absent: extending a lease.
+//! broker does not confirm comes again after its lease. A broker counts every delivery, so those that were handed back untried
+//! are remembered and taken off its count, by this process and while it lives. Deliberately absent: extending a lease.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -35,41 +36,50 @@ pub(crate) struct Ticket {
 /// A carrier whose last message has its end.
 pub(crate) type Landed = (Arc<str>, i64, Flight<Ticket>);
 
-/// Which messages of carriers that come again have had their end.
+/// What is known of carriers that come again.
 #[derive(Debug, Default)]
 pub(crate) struct Memory {
-    ended: BTreeMap<Arc<str>, Vec<Option<End>>>,
+    known: BTreeMap<Arc<str>, Known>,
     order: VecDeque<Arc<str>>,
 }
 
+/// What is known of one carrier.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Known {
+    /// Which of its messages have had their end.
+    pub(crate) ends: Vec<Option<End>>,
+    /// Deliveries that do not count.
+    pub(crate) uncounted: u32,
+}
+
 impl Memory {
-    /// What is known of a carrier's messages.
-    pub(crate) fn of(&self, carrier: &str, count: usize) -> Vec<Option<End>> {
-        self.ended
-            .get(carrier)
-            .filter(|ends| ends.len() == count)
-            .cloned()
-            .unwrap_or_else(|| vec![None; count])
+    /// What is known of a carrier of so many messages.
+    pub(crate) fn of(&self, carrier: &str, count: usize) -> Known {
+        let known = self.known.get(carrier).filter(|known| known.ends.len() == count);
+        known.cloned().unwrap_or_else(|| Known { ends: vec![None; count], uncounted: 0 })
     }
 
-    /// Remembers who needs not come again.
-    fn note(&mut self, carrier: &Arc<str>, ends: &[Option<End>]) {
-        let final_only = ends
+    /// Remembers who needs not come again, and whether this delivery counts.
+    fn note(&mut self, carrier: &Arc<str>, flight: &Flight<Ticket>) {
+        let final_only = flight
+            .ends
             .iter()
-            .map(|end| end.filter(|end| !matches!(end, End::Retry(_))))
+            .map(|end| end.filter(|end| !matches!(end, End::Retry(_) | End::HandBack(_))))
             .map(|end| end.map(|_| End::Ack));
-        if self.ended.insert(carrier.clone(), final_only.collect()).is_none() {
+        let before = self.of(carrier, flight.ends.len()).uncounted;
+        let uncounted = before + u32::from(!flight.counts());
+        if self.known.insert(carrier.clone(), Known { ends: final_only.collect(), uncounted }).is_none() {
             self.order.push_back(carrier.clone());
         }
         while self.order.len() > MEMORY_LIMIT {
             if let Some(oldest) = self.order.pop_front() {
-                self.ended.remove(&oldest);
+                self.known.remove(&oldest);
             }
         }
     }
 
     fn forget(&mut self, carrier: &str) {
-        if self.ended.remove(carrier).is_some() {
+        if self.known.remove(carrier).is_some() {
             self.order.retain(|one| &**one != carrier);
         }
     }
@@ -105,7 +115,7 @@ pub(crate) const GRAVE: Topic = Topic::OrderCreate;
 pub(crate) fn remember(memory: &mut Memory, landed: &[Landed]) {
     for (carrier, _, flight) in landed {
         match flight.wait() {
-            Some(_) => memory.note(carrier, &flight.ends),
+            Some(_) => memory.note(carrier, flight),
             None => memory.forget(carrier),
         }
     }
@@ -200,15 +210,41 @@ mod tests {
     fn the_memory_keeps_final_ends_only_and_is_bounded() {
         let mut memory = Memory::default();
         let ends = [Some(End::Ack), Some(End::Retry(Millis(1))), Some(End::Dead), None];
-        memory.note(&"first".into(), &ends);
-        assert_eq!(memory.of("first", 4), [Some(End::Ack), None, Some(End::Ack), None]);
-        assert_eq!(memory.of("first", 3), [None; 3], "another carrier of that name is not known");
+        let flight = flight(ends);
+        memory.note(&"first".into(), &flight);
+        assert_eq!(memory.of("first", 4).ends, [Some(End::Ack), None, Some(End::Ack), None]);
+        assert_eq!(memory.of("first", 3).ends, [None; 3], "another carrier of that name is not known");
         for number in 0..MEMORY_LIMIT {
-            memory.note(&format!("{number}").into(), &ends);
+            memory.note(&format!("{number}").into(), &flight);
         }
-        assert_eq!(memory.of("first", 4), [None; 4]);
-        assert_eq!(memory.ended.len(), MEMORY_LIMIT);
+        assert_eq!(memory.of("first", 4).ends, [None; 4]);
+        assert_eq!(memory.known.len(), MEMORY_LIMIT);
         memory.forget("7");
-        assert_eq!((memory.ended.len(), memory.order.len()), (MEMORY_LIMIT - 1, MEMORY_LIMIT - 1));
+        assert_eq!((memory.known.len(), memory.order.len()), (MEMORY_LIMIT - 1, MEMORY_LIMIT - 1));
+    }
+
+    #[test]
+    fn fs_16_a_delivery_that_was_handed_back_does_not_count() {
+        let (back, retry) = (Some(End::HandBack(Millis(1))), Some(End::Retry(Millis(1))));
+        let mut memory = Memory::default();
+        let name: Arc<str> = "one".into();
+        for (ends, uncounted) in [
+            ([back, Some(End::Ack)], 1),
+            ([back, back], 2),
+            ([retry, back], 2),
+            ([retry, Some(End::Ack)], 2),
+            ([back, Some(End::Ack)], 3),
+        ] {
+            memory.note(&name, &flight(ends));
+            assert_eq!(memory.of(&name, 2).uncounted, uncounted, "{ends:?}");
+        }
+        memory.forget(&name);
+        assert_eq!(memory.of(&name, 2).uncounted, 0);
+    }
+
+    fn flight<const COUNT: usize>(ends: [Option<End>; COUNT]) -> Flight<Ticket> {
+        let message = Message { id: "i".into(), key: "k".into(), payload: Vec::new() };
+        let ticket = Ticket { handle: String::new() };
+        Flight { messages: vec![message; COUNT], ends: ends.to_vec(), ticket }
     }
 }

@@ -25,6 +25,23 @@ pub fn address(service: &'static str, variable: &'static str) -> String {
     found.entry(variable).or_insert_with(|| start(service, variable)).clone()
 }
 
+/// Kills one process of a service that [`address`] has found, as a power cut would: nothing is finished, and it is gone when
+/// this returns.
+///
+/// # Panics
+/// Where it does not run, or the service is one that somebody named in the environment.
+pub fn kill(service: &'static str, process: &str) {
+    xtask(&["services", "kill", service, process]).unwrap_or_else(|reason| panic!("{reason}"));
+}
+
+/// Starts a process again that was killed, where it was, and waits until its service is ready.
+///
+/// # Panics
+/// Where it runs, or does not become ready.
+pub fn revive(service: &'static str, process: &str) {
+    xtask(&["services", "start", service, process]).unwrap_or_else(|reason| panic!("{reason}"));
+}
+
 fn start(service: &str, variable: &str) -> String {
     let needed = format!(
         "this test needs {service}: run `cargo xtask services up {service}`, or name one in {variable}"

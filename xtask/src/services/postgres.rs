@@ -7,7 +7,7 @@ use std::fs;
 use std::io::{Read, Write};
 use std::os::unix::fs::{OpenOptionsExt, chown};
 use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use super::place::Place;
@@ -17,7 +17,7 @@ use crate::Failure;
 pub(super) const SERVICE: Service = Service {
     name: "postgres",
     packages: &["postgresql"],
-    is_installed: || folder_of_programs().is_some(),
+    is_installed,
     user: Some("postgres"),
     processes: &["postgres"],
     ports: 1,
@@ -33,9 +33,13 @@ const OLDEST: u32 = 15;
 /// Enough for a pool in each of the tests that run at once.
 const CONNECTIONS: u32 = 300;
 /// The owner of everything in it.
-const ROLE: &str = "onceward";
+pub(super) const ROLE: &str = "onceward";
 /// The database that people use.
-const DATABASE: &str = "onceward";
+pub(super) const DATABASE: &str = "onceward";
+
+pub(super) fn is_installed() -> bool {
+    folder_of_programs().is_some()
+}
 
 /// The newest version that is installed: Debian's folders first, then whatever the search path finds.
 fn folder_of_programs() -> Option<PathBuf> {
@@ -53,7 +57,7 @@ fn folder_of_programs() -> Option<PathBuf> {
     })
 }
 
-fn program(name: &str) -> Result<Command, Failure> {
+pub(super) fn program(name: &str) -> Result<Command, Failure> {
     let folder = folder_of_programs().ok_or("PostgreSQL is not installed")?;
     Ok(Command::new(folder.join(name)))
 }
@@ -72,14 +76,20 @@ fn prepare(place: &Place) -> Result<(), Failure> {
         return Ok(());
     }
     fs::write(place.folder().join("unfinished"), "")?;
-    if data(place).exists() {
-        fs::remove_dir_all(data(place))?;
+    make_data_folder(place, &data(place))?;
+    Ok(fs::remove_file(place.folder().join("unfinished"))?)
+}
+
+/// Makes a data folder anew, with a new password.
+pub(super) fn make_data_folder(place: &Place, folder: &Path) -> Result<(), Failure> {
+    if folder.exists() {
+        fs::remove_dir_all(folder)?;
     }
     keep_new_password(place)?;
     let mut initdb = program("initdb")?;
     initdb
         .arg("--pgdata")
-        .arg(data(place))
+        .arg(folder)
         .arg("--pwfile")
         .arg(password_file(place))
         .args(["--username", ROLE, "--auth", "scram-sha-256", "--encoding", "UTF8", "--locale", "C"])
@@ -92,7 +102,7 @@ fn prepare(place: &Place) -> Result<(), Failure> {
     if !output.status.success() {
         return Err(format!("initdb failed: {}", String::from_utf8_lossy(&output.stderr)).into());
     }
-    Ok(fs::remove_file(place.folder().join("unfinished"))?)
+    Ok(())
 }
 
 fn keep_new_password(place: &Place) -> Result<(), Failure> {
@@ -111,29 +121,42 @@ fn keep_new_password(place: &Place) -> Result<(), Failure> {
 }
 
 fn command(place: &Place, _process: &str) -> Result<Command, Failure> {
+    server(&data(place), place.port(0)?)
+}
+
+/// A server on a data folder.
+pub(super) fn server(folder: &Path, port: u16) -> Result<Command, Failure> {
     let settings = [
         "listen_addresses=127.0.0.1".to_owned(),
-        format!("port={}", place.port(0)?),
+        format!("port={port}"),
         "unix_socket_directories=".to_owned(),
         format!("max_connections={CONNECTIONS}"),
     ];
     let mut command = program("postgres")?;
-    command.arg("-D").arg(data(place)).args(settings.iter().flat_map(|setting| ["-c", setting]));
+    command.arg("-D").arg(folder).args(settings.iter().flat_map(|setting| ["-c", setting]));
     Ok(command)
 }
 
-/// The server writes its state into a file for whoever waits for it.
 fn is_ready(place: &Place) -> Result<bool, Failure> {
+    Ok(is_open(&data(place)))
+}
+
+/// Whether the server on this folder takes sessions: it writes its state into a file for whoever waits for it.
+pub(super) fn is_open(folder: &Path) -> bool {
     const LINE_OF_STATUS: usize = 7;
     // The file comes and goes with the server.
-    let text = fs::read_to_string(data(place).join("postmaster.pid")).unwrap_or_default();
-    Ok(text.lines().nth(LINE_OF_STATUS).is_some_and(|status| status.trim() == "ready"))
+    let text = fs::read_to_string(folder.join("postmaster.pid")).unwrap_or_default();
+    text.lines().nth(LINE_OF_STATUS).is_some_and(|status| status.trim() == "ready")
+}
+
+fn settle(place: &Place) -> Result<(), Failure> {
+    make_database(&url(place, "postgres")?)
 }
 
 /// Makes the database for people, once.
-fn settle(place: &Place) -> Result<(), Failure> {
+pub(super) fn make_database(server: &str) -> Result<(), Failure> {
     let output = program("createdb")?
-        .args(["--maintenance-db", &url(place, "postgres")?, DATABASE])
+        .args(["--maintenance-db", server, DATABASE])
         .stdin(Stdio::null())
         .env("LC_ALL", "C")
         .output()?;
@@ -145,8 +168,11 @@ fn settle(place: &Place) -> Result<(), Failure> {
 }
 
 fn url(place: &Place, database: &str) -> Result<String, Failure> {
-    let password = fs::read_to_string(password_file(place))?;
-    Ok(format!("postgres://{ROLE}:{password}@127.0.0.1:{}/{database}", place.port(0)?))
+    Ok(format!("postgres://{ROLE}:{}@127.0.0.1:{}/{database}", password(place)?, place.port(0)?))
+}
+
+pub(super) fn password(place: &Place) -> Result<String, Failure> {
+    Ok(fs::read_to_string(password_file(place))?)
 }
 
 fn exports(place: &Place) -> Result<Exports, Failure> {

@@ -52,13 +52,22 @@ pub(super) fn is_alive(place: &Place, name: &str) -> Result<bool, Failure> {
 
 /// Ends the process and waits until it is gone. Says whether there was one.
 pub(super) fn stop(place: &Place, name: &str) -> Result<bool, Failure> {
+    // Ctrl-C: PostgreSQL then ends without waiting for clients, Redis and a JVM in good order.
+    end(place, name, &[Signal::INT, Signal::KILL])
+}
+
+/// Kills the process, which finishes nothing, and waits until it and its children are gone. Says whether there was one.
+pub(super) fn kill(place: &Place, name: &str) -> Result<bool, Failure> {
+    end(place, name, &[Signal::KILL])
+}
+
+fn end(place: &Place, name: &str, signals: &[Signal]) -> Result<bool, Failure> {
     if !is_alive(place, name)? {
         return Ok(false);
     }
     let text = fs::read_to_string(pid_of(place, name))?;
     let pid = Pid::from_raw(text.trim().parse()?).ok_or("process ids begin at 1")?;
-    // Ctrl-C: PostgreSQL then ends without waiting for clients, Redis and a JVM in good order.
-    for signal in [Signal::INT, Signal::KILL] {
+    for signal in signals.iter().copied() {
         // It may have ended since it was looked at.
         let _ = kill_process(pid, signal);
         if is_gone(place, name)? {
@@ -145,6 +154,13 @@ mod tests {
         assert!(start(&place, "sleeper", sleeper()).is_err(), "it runs already");
         assert!(stop(&place, "sleeper")?);
         assert!(!is_alive(&place, "sleeper")?);
+        let childless = || {
+            let mut command = Command::new("sleep");
+            command.arg("3600");
+            command
+        };
+        start(&place, "sleeper", childless())?;
+        assert!(kill(&place, "sleeper")? && !kill(&place, "sleeper")?);
         Ok(fs::remove_dir_all(place.folder())?)
     }
 }

@@ -26,8 +26,9 @@ use crate::failure::Failure;
 const READY_TIME: Duration = Duration::from_secs(30);
 /// How long a drain may take.
 const DRAIN_TIME: Duration = Duration::from_secs(30);
-/// How the ready line begins.
+/// How the ready line of a server that answers requests begins, and that of one that does not.
 const READY: &str = "listening on http://";
+const RUNNING: &str = "running ";
 /// Lines of the child's log that are kept to explain a failure.
 const LOG_LINES: usize = 20;
 /// The child's settings, in its folder.
@@ -42,10 +43,30 @@ pub(crate) struct Haste {
     pub(crate) provider_timeout: Millis,
 }
 
+/// One of several processes that are one server, each with a role of its own, over the servers of this process's settings.
+#[derive(Clone, Debug)]
+pub(crate) struct Member {
+    /// Its role.
+    pub(crate) role: &'static str,
+    /// The settings file that this process was given.
+    pub(crate) config: Option<PathBuf>,
+    /// The secret that all of them share; none for the first, which makes it.
+    pub(crate) secret: Option<PathBuf>,
+    /// After a kill, work that was claimed waits for its lease to end.
+    pub(crate) lease: Millis,
+}
+
+/// What a child is.
+enum Kind {
+    /// All of a server, untouched by this process's settings.
+    Whole(Haste),
+    Member(Member),
+}
+
 /// A server that runs, or was killed and can be started again.
 pub(crate) struct Server {
     folder: PathBuf,
-    haste: Haste,
+    kind: Kind,
     address: watch::Sender<Option<SocketAddr>>,
     child: Option<Child>,
     log: Log,
@@ -56,8 +77,17 @@ type Log = Arc<Mutex<VecDeque<String>>>;
 impl Server {
     /// A server on this folder, not yet started.
     pub(crate) fn new(folder: &Path, haste: Haste) -> Self {
+        Self::of(folder, Kind::Whole(haste))
+    }
+
+    /// A member on this folder of its own, not yet started.
+    pub(crate) fn member(folder: &Path, member: Member) -> Self {
+        Self::of(folder, Kind::Member(member))
+    }
+
+    fn of(folder: &Path, kind: Kind) -> Self {
         let (address, _) = watch::channel(None);
-        Self { folder: folder.to_owned(), haste, address, child: None, log: Log::default() }
+        Self { folder: folder.to_owned(), kind, address, child: None, log: Log::default() }
     }
 
     /// Where it can be asked.
@@ -77,20 +107,31 @@ impl Server {
     pub(crate) async fn start(&mut self) -> Result<(), Failure> {
         let program =
             std::env::current_exe().map_err(|cause| Failure::other("finding this program", cause))?;
-        let settings = self.write_settings()?;
         let mut command = Command::new(program);
         command
-            .args(["serve", "--dev", "--listen", "127.0.0.1:0", "--until-stdin-ends", "--config"])
-            .arg(settings)
-            .arg("--data")
+            .args(["serve", "--dev", "--listen", "127.0.0.1:0", "--until-stdin-ends", "--data"])
             .arg(&self.folder)
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
             .kill_on_drop(true);
-        // The child is to be what the flags say, whatever this process was started with.
-        for (foreign, _) in std::env::vars_os().filter(|(name, _)| is_ours(name)) {
-            command.env_remove(foreign);
+        match &self.kind {
+            Kind::Whole(haste) => {
+                command.arg("--config").arg(self.write_settings(*haste)?);
+                // The child is to be what the flags say, whatever this process was started with.
+                for (foreign, _) in std::env::vars_os().filter(|(name, _)| is_ours(name)) {
+                    command.env_remove(foreign);
+                }
+            }
+            Kind::Member(member) => {
+                command.args(["--role", member.role]).env("ONCEWARD_LEASE_MS", member.lease.0.to_string());
+                if let Some(config) = &member.config {
+                    command.arg("--config").arg(config);
+                }
+                if let Some(secret) = &member.secret {
+                    command.env("ONCEWARD_SECRET_FILE", secret);
+                }
+            }
         }
         let mut child = command.spawn().map_err(|cause| Failure::other("starting the server", cause))?;
         let stderr =
@@ -98,9 +139,12 @@ impl Server {
         self.child = Some(child);
         let mut lines = BufReader::new(stderr).lines();
         match timeout(READY_TIME, ready(&mut lines, &self.log)).await {
-            Ok(Some(address)) => {
+            Ok(Some(ready)) => {
                 tokio::spawn(keep(lines, Arc::clone(&self.log)));
-                self.address.send_replace(Some(address));
+                self.address.send_replace(match ready {
+                    Ready::At(address) => Some(address),
+                    Ready::Running => None,
+                });
                 Ok(())
             }
             Ok(None) => Err(failed(&self.last_words("the server ended before it was ready"))),
@@ -115,9 +159,9 @@ impl Server {
         }
     }
 
-    fn write_settings(&self) -> Result<PathBuf, Failure> {
+    fn write_settings(&self, haste: Haste) -> Result<PathBuf, Failure> {
         let path = self.folder.join(SETTINGS_FILE);
-        let Haste { lease, provider_timeout } = self.haste;
+        let Haste { lease, provider_timeout } = haste;
         let text = format!("lease_ms = {}\n[provider]\ntimeout_ms = {}\n", lease.0, provider_timeout.0);
         std::fs::write(&path, text).map_err(|cause| Failure::file("writing", &path, &cause))?;
         Ok(path)
@@ -170,10 +214,20 @@ fn failed(what: &str) -> Failure {
     Failure::Other(what.to_owned())
 }
 
-async fn ready(lines: &mut Lines<BufReader<ChildStderr>>, log: &Log) -> Option<SocketAddr> {
+/// How a child is ready.
+enum Ready {
+    At(SocketAddr),
+    /// It answers no requests.
+    Running,
+}
+
+async fn ready(lines: &mut Lines<BufReader<ChildStderr>>, log: &Log) -> Option<Ready> {
     while let Ok(Some(line)) = lines.next_line().await {
         if let Some(address) = line.strip_prefix(READY) {
-            return address.trim().parse().ok();
+            return address.trim().parse().ok().map(Ready::At);
+        }
+        if line.starts_with(RUNNING) {
+            return Some(Ready::Running);
         }
         remember(log, line);
     }

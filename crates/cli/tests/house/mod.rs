@@ -5,6 +5,9 @@
 #![allow(dead_code, reason = "each test file uses a part of it")]
 #![allow(clippy::unwrap_used, reason = "in a test a panic is the message")]
 
+pub(crate) mod cluster;
+pub(crate) mod crowd;
+
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};

@@ -2,8 +2,8 @@
 //!
 //! Invariants: an entry is done when the bus has acknowledged all of it, and nothing behind one that is not done is done
 //! before it, so order is kept. A try is charged only to the first entry that is not done, and only where the bus has shown
-//! that it is there: by acknowledging something else, or by refusing. So a bus that is away uses up nobody's tries, however
-//! long it is away, and a poison entry dies alone. Deliberately absent: sending, and the store's time.
+//! that it is there: by acknowledging something else, or by refusing. So a bus that is away, or has too much to do, uses up
+//! nobody's tries, however long that lasts, and a poison entry dies alone. Deliberately absent: sending, and the store's time.
 
 use crate::retry::{After, RetryPolicy};
 use crate::time::Millis;
@@ -21,6 +21,8 @@ pub enum Seen {
         rejected: usize,
         /// Events of which nobody knows.
         unknown: usize,
+        /// Events that it did not take because it has too much to do.
+        busy: usize,
         /// How many claims of the entry there were, this one counted.
         attempts: u32,
         /// Differs from claim to claim, to spread waits by.
@@ -52,11 +54,12 @@ pub fn judge(entries: &[Seen], policy: RetryPolicy) -> Vec<Fate> {
     for entry in entries {
         fates.push(match (*entry, hold_up) {
             (Seen::Unreadable, _) => Fate::GivenUp,
-            (Seen::Offered { rejected: 0, unknown: 0, .. }, None) => Fate::Sent,
+            (Seen::Offered { rejected: 0, unknown: 0, busy: 0, .. }, None) => Fate::Sent,
             // Not before the one that holds it up, and not by its own fault.
             (Seen::Offered { .. }, Some(wait)) => Fate::Kept(wait),
-            (Seen::Offered { attempts, seed, age, .. }, None) => {
-                let fate = if is_there {
+            (Seen::Offered { rejected, unknown, attempts, seed, age, .. }, None) => {
+                let is_at_fault = rejected > 0 || unknown > 0;
+                let fate = if is_there && is_at_fault {
                     charge(policy, attempts, seed)
                 } else {
                     Fate::Kept(policy.wait_of_age(age))
@@ -98,12 +101,16 @@ mod tests {
         RetryPolicy { first: Millis(100), cap: Some(Millis(30_000)), jitter: 0, attempts: Some(4) };
 
     fn offered(acked: usize, rejected: usize, unknown: usize, attempts: u32) -> Seen {
-        Seen::Offered { acked, rejected, unknown, attempts, seed: 0, age: Millis(8_000) }
+        Seen::Offered { acked, rejected, unknown, busy: 0, attempts, seed: 0, age: Millis(8_000) }
+    }
+
+    fn busy(acked: usize, busy: usize) -> Seen {
+        Seen::Offered { acked, rejected: 0, unknown: 0, busy, attempts: 4, seed: 0, age: Millis(8_000) }
     }
 
     #[test]
     fn fs_11_only_the_entry_at_fault_pays_and_only_to_a_bus_that_is_there() {
-        let table: [(&str, Vec<Seen>, Vec<Fate>); 8] = [
+        let table: [(&str, Vec<Seen>, Vec<Fate>); 10] = [
             ("all is taken", vec![offered(3, 0, 0, 1), offered(1, 0, 0, 9)], vec![Fate::Sent, Fate::Sent]),
             (
                 "nobody answers",
@@ -114,6 +121,16 @@ mod tests {
                 "what follows an open one in its sequence is not sent",
                 vec![offered(0, 2, 1, 4)],
                 vec![Fate::Kept(Millis(2_000))],
+            ),
+            (
+                "a bus with too much to do",
+                vec![offered(2, 0, 0, 1), busy(1, 1), offered(1, 0, 0, 4)],
+                vec![Fate::Sent, Fate::Kept(Millis(2_000)), Fate::Kept(Millis(2_000))],
+            ),
+            (
+                "one that is refused behind what was too much",
+                vec![busy(0, 2), offered(0, 1, 0, 4)],
+                vec![Fate::Kept(Millis(2_000)), Fate::Kept(Millis(2_000))],
             ),
             ("a refusal counts", vec![offered(0, 1, 0, 2)], vec![Fate::Charged(Millis(200))]),
             ("until tries are used up", vec![offered(0, 1, 0, 4)], vec![Fate::GivenUp]),

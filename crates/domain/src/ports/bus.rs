@@ -61,6 +61,8 @@ pub enum Published {
     Unknown,
     /// It refused it.
     Rejected,
+    /// It did not take it now, because it has too much to do: nothing is wrong with the message.
+    Busy,
 }
 
 /// Names one delivery towards the bus.
@@ -94,6 +96,9 @@ pub enum Settlement {
     Ack(Receipt),
     /// To come again after this long.
     Retry(Receipt, Millis),
+    /// The same, and the delivery does not count: it could not be tried. A bus that cannot take it back remembers it for as
+    /// long as it lives.
+    HandBack(Receipt, Millis),
     /// Set aside for a person.
     Dead(Receipt),
 }

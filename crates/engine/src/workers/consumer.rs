@@ -2,7 +2,7 @@
 //!
 //! Invariants: a batch is one store transaction and is acknowledged only after its commit; a message that makes a batch
 //! fail is found by halving and set aside alone; an unknown commit is looked up by message id and never compensated,
-//! never re-created (reference 003 §9.8). Read next: [`onceward_domain::decide::create_order`].
+//! never re-created (reference 003 §9.8); a store or a gate that is away uses up no tries (`outage.rs`). Read next: [`onceward_domain::decide::create_order`].
 
 use std::sync::Arc;
 
@@ -33,15 +33,23 @@ pub async fn step(engine: &Engine) -> Result<Next, Error> {
     if let Some(rest) = rest(engine).await? {
         return Ok(Next::Wait(Some(rest)));
     }
+    let outage = engine.outage(Topic::OrderCreate);
+    outage.look(engine).await?;
     let limit = u32::try_from(settings.order_batch).unwrap_or(u32::MAX);
     let deliveries = engine.bus().consume(Topic::OrderCreate, limit, settings.lease).await?;
     engine.governor().taken(&deliveries);
     if deliveries.is_empty() {
         return wait_until(engine, engine.bus().next_delivery(Topic::OrderCreate).await?).await;
     }
-    for batch in deliveries.chunks(settings.order_batch) {
-        let settlements = handle(engine, batch).await?;
-        engine.bus().settle(Topic::OrderCreate, settlements).await?;
+    let mut left = &*deliveries;
+    while !left.is_empty() {
+        let (batch, others) = left.split_at(left.len().min(settings.order_batch));
+        match handle(engine, batch).await {
+            Ok(settlements) => engine.bus().settle(Topic::OrderCreate, settlements).await?,
+            Err(error) => return Err(outage.give_up(engine, Topic::OrderCreate, left, error).await),
+        }
+        outage.is_over();
+        left = others;
     }
     if settings.governor.orders_per_second.is_some() {
         engine.governor().asked(engine.store().now().await?, deliveries.len(), &settings.governor);
@@ -85,7 +93,10 @@ async fn handle(engine: &Engine, batch: &[Delivery]) -> Result<Vec<Settlement>, 
         one.birth = birth;
     }
     let ids: Vec<PurchaseId> = incoming.iter().map(|one| one.message.purchase).collect();
-    let outcomes = decide(engine, incoming).await;
+    let mut outcomes = decide(engine, incoming).await;
+    if let Some(error) = outage_in(&mut outcomes) {
+        return Err(error);
+    }
     let refused_before = ids.into_iter().zip(&outcomes).filter(|(_, outcome)| is_refused_before(outcome));
     strays::give_back(engine, refused_before.map(|(id, _)| id).collect()).await?;
     for (delivery, outcome) in deliveries.into_iter().zip(outcomes) {
@@ -110,6 +121,16 @@ fn is_refused_before(outcome: &Result<Outcome, Error>) -> bool {
         )
         | Err(_) => false,
     }
+}
+
+/// The error of a batch of which nothing could be tried: where one message was decided, the store was there, and the others
+/// pay for their try.
+fn outage_in(outcomes: &mut Vec<Result<Outcome, Error>>) -> Option<Error> {
+    let is_outage = |outcome: &Result<Outcome, Error>| {
+        outcome.as_ref().is_err_and(|error| error.class() == Class::Retryable)
+    };
+    let is_whole = !outcomes.is_empty() && outcomes.iter().all(is_outage);
+    is_whole.then(|| outcomes.swap_remove(0).err()).flatten()
 }
 
 /// Decodes a message and proves that its ids are ours (FS-02).

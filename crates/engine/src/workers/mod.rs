@@ -9,6 +9,7 @@ pub mod compensator;
 pub mod consumer;
 pub mod deadline;
 pub mod expiry;
+pub mod forwarder;
 pub mod governor;
 pub mod herald;
 pub mod projector;
@@ -52,6 +53,8 @@ pub enum Worker {
     Consumer,
     /// Relays events from the outbox (FS-11).
     Relay,
+    /// Brings over what was left on another bus (FS-11).
+    Forwarder,
     /// Projects events to the gate (FS-13).
     Projector,
     /// Gives rejected units back (FS-12).
@@ -84,10 +87,11 @@ pub enum Worker {
 
 impl Worker {
     /// Every worker.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 18] = [
         Self::Sender,
         Self::Consumer,
         Self::Relay,
+        Self::Forwarder,
         Self::Projector,
         Self::Compensator,
         Self::Deadline,
@@ -111,6 +115,7 @@ impl Worker {
             Self::Sender => "sender",
             Self::Consumer => "consumer",
             Self::Relay => "relay",
+            Self::Forwarder => "forwarder",
             Self::Projector => "projector",
             Self::Compensator => "compensator",
             Self::Deadline => "deadline",
@@ -137,6 +142,7 @@ impl Worker {
             Self::Sender => sender::step(engine).await,
             Self::Consumer => consumer::step(engine).await,
             Self::Relay => relay::step(engine).await,
+            Self::Forwarder => forwarder::step(engine).await,
             Self::Projector => projector::step(engine).await,
             Self::Compensator => compensator::step(engine).await,
             Self::Deadline => deadline::step(engine).await,
@@ -169,7 +175,7 @@ impl Worker {
             Self::Refunder => Some(&signals.refund),
             Self::Herald => Some(&signals.notify),
             Self::Settler => Some(&signals.settle),
-            Self::Deadline | Self::Sweep | Self::Governor | Self::Watch => None,
+            Self::Forwarder | Self::Deadline | Self::Sweep | Self::Governor | Self::Watch => None,
         }
     }
 }

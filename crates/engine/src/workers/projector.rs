@@ -1,7 +1,7 @@
 //! The projector: brings the store's decisions to the gate (FS-13).
 //!
 //! Invariants: at-least-once and harmless to repeat, because the gate itself knows what it has applied; an event that
-//! comes too early is brought again; what cannot be read becomes a dead letter.
+//! comes too early is brought again; what cannot be read becomes a dead letter; a gate that is away uses up no tries.
 
 use onceward_domain::error::Error;
 use onceward_domain::ports::admission::Projected;
@@ -17,14 +17,22 @@ use crate::workers::{Next, wait_of_delivery, wait_until};
 /// The ports'; what was not settled comes again.
 pub async fn step(engine: &Engine) -> Result<Next, Error> {
     let settings = engine.settings();
+    let outage = engine.outage(Topic::Events);
+    outage.look(engine).await?;
     let limit = u32::try_from(settings.order_batch).unwrap_or(u32::MAX);
     let deliveries = engine.bus().consume(Topic::Events, limit, settings.lease).await?;
     if deliveries.is_empty() {
         return wait_until(engine, engine.bus().next_delivery(Topic::Events).await?).await;
     }
-    for batch in deliveries.chunks(settings.order_batch) {
-        let settlements = handle(engine, batch).await?;
-        engine.bus().settle(Topic::Events, settlements).await?;
+    let mut left = &*deliveries;
+    while !left.is_empty() {
+        let (batch, others) = left.split_at(left.len().min(settings.order_batch));
+        match handle(engine, batch).await {
+            Ok(settlements) => engine.bus().settle(Topic::Events, settlements).await?,
+            Err(error) => return Err(outage.give_up(engine, Topic::Events, left, error).await),
+        }
+        outage.is_over();
+        left = others;
     }
     Ok(Next::Again)
 }

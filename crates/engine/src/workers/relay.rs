@@ -78,7 +78,9 @@ fn see_all(
             acked: count(Published::Acked),
             rejected: count(Published::Rejected),
             // What the bus said nothing about is unknown too.
-            unknown: messages.len() - count(Published::Acked) - count(Published::Rejected),
+            unknown: messages.len()
+                - [Published::Acked, Published::Rejected, Published::Busy].map(count).iter().sum::<usize>(),
+            busy: count(Published::Busy),
             attempts: entry.attempts,
             seed: entry.held.seed(),
             age: now.since(entry.created_at),

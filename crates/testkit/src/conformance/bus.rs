@@ -40,6 +40,7 @@ const CASES: &[Case] = &[
     ("fs_06_what_was_not_settled_comes_again_after_its_lease", comes_again),
     ("fs_06_what_was_settled_does_not_come_again", ends),
     ("fs_11_a_retry_waits_and_counts", retry_waits),
+    ("fs_16_what_is_handed_back_waits_and_does_not_count", hand_back_waits),
     ("fs_08_what_is_dead_does_not_come_again", dead),
     ("lq_02_a_lost_lease_ends_nothing", stale_receipt),
     ("fs_11_topics_are_apart", topics_apart),
@@ -276,6 +277,27 @@ fn retry_waits(ground: &Ground) {
     assert_eq!(ids(&again), BTreeSet::from(["b"]));
     assert_eq!(again[0].attempts, 2);
     ground.ack(ORDERS, &again);
+    ground.quiet(ORDERS, ground.ages());
+}
+
+fn hand_back_waits(ground: &Ground) {
+    ground.publish(ORDERS, &["a", "b"]);
+    let first = ground.take(ORDERS, 2);
+    let settlement = |delivery: &Delivery| match &*delivery.message.id {
+        "a" => Settlement::Ack(delivery.receipt.clone()),
+        _ => Settlement::HandBack(delivery.receipt.clone(), Millis(5_000)),
+    };
+    ground.settle(ORDERS, first.iter().map(settlement).collect());
+    ground.quiet(ORDERS, Millis(5_000 - ground.tick().0));
+    ground.pass(ground.tick());
+    let second = ground.take(ORDERS, 1);
+    assert_eq!(ids(&second), BTreeSet::from(["b"]));
+    assert_eq!(second[0].attempts, 1, "what could not be tried is no try");
+    ground.settle(ORDERS, vec![Settlement::Retry(second[0].receipt.clone(), Millis(1))]);
+    ground.pass(Millis(1));
+    let third = ground.take(ORDERS, 1);
+    assert_eq!((ids(&third), third[0].attempts), (BTreeSet::from(["b"]), 2));
+    ground.ack(ORDERS, &third);
     ground.quiet(ORDERS, ground.ages());
 }
 

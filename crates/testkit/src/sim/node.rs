@@ -75,6 +75,7 @@ pub(crate) fn engine(world: &Arc<World>, node: usize, incarnation: u32, scenario
         deadline: Arc::new(FaultyTrigger::new(world.clone(), trigger)),
         admission: Arc::new(FaultyAdmission::new(world.clone(), admission)),
         bus: Arc::new(FaultyBus::new(world.clone(), bus)),
+        left_behind: None,
         queue: Arc::new(StoreQueue::new(store.clone())),
         store,
         ids,

@@ -1,14 +1,17 @@
 //! `onceward torture`: looks for a way to make the engine break a promise.
 //!
-//! Two scenarios: `simulated`, the real engine in a simulator, many seeds over; and `pay-cancel`, real processes, files and
-//! sockets. Invariants: exit code 0 only without violations; both print the same object for programs. Read next:
-//! [`simulated`], then [`pay_cancel`].
+//! Three scenarios: `simulated`, the real engine in a simulator, many seeds over; `pay-cancel`, real processes, files and
+//! sockets; and `roles`, real processes over the servers that the settings name. Invariants: exit code 0 only without
+//! violations; all print the same object for programs. Read next: [`simulated`], then [`pay_cancel`], then [`roles`].
 
 mod pay_cancel;
+mod roles;
 mod simulated;
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
+use std::path::PathBuf;
+use std::time::Duration;
 
 use serde::Serialize;
 
@@ -26,7 +29,7 @@ pub(crate) struct Arguments {
     /// Run this one seed
     #[arg(long, value_name = "N", conflicts_with = "seeds")]
     seed: Option<u64>,
-    /// Run this many seeds, from 0 [default: 100 simulated, 1 of pay-cancel]
+    /// Run this many seeds, from 0 [default: 100 simulated, 1 of the others]
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u64).range(1..))]
     seeds: Option<u64>,
     /// pay-cancel: orders paid within 150 ms of their due-time
@@ -35,6 +38,12 @@ pub(crate) struct Arguments {
     /// pay-cancel: kill the server every 200 to 700 ms
     #[arg(long)]
     crash: bool,
+    /// roles: kill processes for so long
+    #[arg(long, value_name = "COUNT", default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    seconds: u64,
+    /// roles: a settings file (TOML), as for serve; the environment comes before it
+    #[arg(long, value_name = "FILE", env = "ONCEWARD_CONFIG")]
+    config: Option<PathBuf>,
     /// simulated: show this many of the last lines of the trace of each seed with
     /// a violation
     #[arg(long, value_name = "LINES", default_value_t = 0)]
@@ -51,6 +60,9 @@ enum Scenario {
     Simulated,
     /// Real servers and a bank: payments at the moment of the cancel
     PayCancel,
+    /// A process for each role, twice, killed at random over your own servers; it
+    /// leaves a sale behind, so give it a database of its own
+    Roles,
 }
 
 /// Seeds of a simulated run where nothing is said.
@@ -64,16 +76,16 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let (first_seed, seeds) = match (arguments.seed, arguments.scenario) {
         (Some(seed), _) => (seed, 1),
         (None, Scenario::Simulated) => (0, arguments.seeds.unwrap_or(SIMULATED_SEEDS)),
-        (None, Scenario::PayCancel) => (0, arguments.seeds.unwrap_or(1)),
+        (None, Scenario::PayCancel | Scenario::Roles) => (0, arguments.seeds.unwrap_or(1)),
     };
     let seeds = simulated::Seeds { first: first_seed, count: seeds };
     match arguments.scenario {
         Scenario::Simulated => simulated::run(seeds, arguments.trace, arguments.json),
-        Scenario::PayCancel => pay_and_cancel(seeds, arguments),
+        Scenario::PayCancel | Scenario::Roles => on_real_servers(seeds, arguments),
     }
 }
 
-/// What all runs of `pay-cancel` came to.
+/// What all runs over real servers came to.
 #[derive(Debug, Default, Serialize)]
 struct Report {
     scenario: &'static str,
@@ -105,14 +117,20 @@ struct Violated {
     trace: Vec<String>,
 }
 
-fn pay_and_cancel(seeds: simulated::Seeds, arguments: &Arguments) -> Result<(), Failure> {
+fn on_real_servers(seeds: simulated::Seeds, arguments: &Arguments) -> Result<(), Failure> {
+    let is_roles = arguments.scenario == Scenario::Roles;
     let orders =
         usize::try_from(arguments.orders).map_err(|cause| Failure::other("counting orders", cause))?;
-    let mut all =
-        Report { scenario: "pay-cancel", seeds: seeds.count, first_seed: seeds.first, ..Report::default() };
+    let scenario = if is_roles { "roles" } else { "pay-cancel" };
+    let mut all = Report { scenario, seeds: seeds.count, first_seed: seeds.first, ..Report::default() };
     for number in 0..seeds.count {
         let seed = seeds.first.wrapping_add(number);
-        let one = pay_cancel::run(Wanted { seed, orders, crash: arguments.crash })?;
+        let one = if is_roles {
+            let (length, config) = (Duration::from_secs(arguments.seconds), arguments.config.as_deref());
+            roles::run(roles::Wanted { seed, length, config })?
+        } else {
+            pay_cancel::run(Wanted { seed, orders, crash: arguments.crash })?
+        };
         if !arguments.json {
             output::data(|out| one.write_table(out))?;
         }
