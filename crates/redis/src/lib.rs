@@ -1,4 +1,4 @@
-//! The gate and the due-work queue over Redis 7 or Valkey: one server, Sentinel, or Cluster (design.md §5, issue 5).
+//! The gate, the due-work queue and two deadline triggers over Redis 7 or Valkey: one server, Sentinel, or Cluster (design.md §5, issue 5).
 //!
 //! **Invariants.** Everything that changes data is a script, one file each under `scripts/`: read and check first, write
 //! last, safe to run twice, bounded, by the server's own clock. All keys of one bucket share a hash slot. A bucket carries
@@ -21,7 +21,9 @@ mod bucket;
 pub mod compare;
 mod core;
 mod doors;
+mod ears;
 mod failure;
+mod keyspace;
 mod lane;
 mod lanes;
 mod link;
@@ -29,6 +31,7 @@ mod loans;
 mod moves;
 mod names;
 mod options;
+mod primaries;
 mod project;
 mod queue;
 mod rebuild;
@@ -39,6 +42,7 @@ mod standing;
 mod trigger;
 
 pub use admission::RedisAdmission;
+pub use keyspace::{KeyspaceTrigger, events_needed};
 pub use options::{Options, Time};
 pub use queue::RedisQueue;
 pub use trigger::RedisTrigger;

@@ -9,8 +9,7 @@ use std::io;
 use redis::aio::{ConnectionLike, MultiplexedConnection};
 use redis::cluster::ClusterClient;
 use redis::cluster_async::ClusterConnection;
-use redis::sentinel::{SentinelClient, SentinelNodeConnectionInfo, SentinelServerType};
-use redis::{AsyncConnectionConfig, Client, Cmd, RedisError, RedisFuture, Value};
+use redis::{Client, Cmd, RedisError, RedisFuture, Value};
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
@@ -18,6 +17,7 @@ use onceward_domain::error::{Code, Error};
 
 use crate::failure::{self, Stage};
 use crate::options::{Options, Target, tcp};
+use crate::primaries::{patience, sentinel};
 use crate::script::Script;
 
 /// Redirections of one call in a cluster whose slots move.
@@ -108,20 +108,14 @@ impl Link {
 
     async fn connect(&self) -> Result<Connection, RedisError> {
         let Options { target, response_limit, connect_limit, .. } = &self.options;
-        let config = AsyncConnectionConfig::new()
-            .set_response_timeout(Some(*response_limit))
-            .set_connection_timeout(Some(*connect_limit));
+        let config = patience(&self.options);
         match target {
             Target::Single(server) => {
                 let client = Client::open(server.clone())?;
                 client.get_multiplexed_async_connection_with_config(&config).await.map(Connection::One)
             }
             Target::Sentinel { sentinels, service } => {
-                let node = SentinelNodeConnectionInfo::default()
-                    .set_tcp_settings(tcp())
-                    .set_redis_connection_info(sentinels[0].redis_settings().clone());
-                let kind = SentinelServerType::Master;
-                let mut client = SentinelClient::build(sentinels.clone(), service.clone(), Some(node), kind)?;
+                let mut client = sentinel(sentinels, service)?;
                 client.get_async_connection_with_config(&config).await.map(Connection::One)
             }
             Target::Cluster(servers) => {

@@ -102,6 +102,8 @@ scripts! {
     LIST "queue/list.lua";
     /// Brings exhausted work back.
     REPLAY "queue/replay.lua";
+    /// Ends a telling of an order's deadline.
+    SETTLE_EXPIRY "expiry/settle.lua";
     /// What others are measured against.
     PLAIN "plain/reserve.lua";
 }

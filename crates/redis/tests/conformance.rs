@@ -8,9 +8,10 @@ use onceward_domain::due::Lane;
 use onceward_domain::notice::{Notice, work_exhausted};
 use onceward_domain::ports::clock::Clock;
 use onceward_domain::ports::due_queue::DueQueue;
-use onceward_redis::{RedisAdmission, RedisQueue, RedisTrigger, Time};
+use onceward_redis::{KeyspaceTrigger, RedisAdmission, RedisQueue, RedisTrigger, Time};
 use onceward_testkit::block_on::block_on;
 use onceward_testkit::conformance::admission::loss::{self, Lossy};
+use onceward_testkit::conformance::deadline_served::{self, Served};
 use onceward_testkit::conformance::due_queue::UnderTest;
 use onceward_testkit::conformance::{admission, deadline, due_queue};
 use onceward_testkit::ids::CountingIds;
@@ -108,6 +109,35 @@ fn ot_10_a_trigger_over_redis_keeps_every_promise() {
         let _inside = runtime.enter();
         let trigger = RedisTrigger::new(RedisQueue::open(options).expect("inside of a runtime"));
         (Arc::new(ModelStore::new(clock)), Arc::new(trigger))
+    });
+}
+
+#[test]
+fn ot_10_keys_that_run_out_keep_every_promise_over_redis() {
+    keeps_every_promise_of_a_served_trigger(Servers::Single);
+}
+
+#[test]
+fn ot_10_keys_that_run_out_keep_every_promise_over_sentinel() {
+    keeps_every_promise_of_a_served_trigger(Servers::Sentinel);
+}
+
+#[test]
+fn ot_10_keys_that_run_out_keep_every_promise_over_a_cluster() {
+    keeps_every_promise_of_a_served_trigger(Servers::Cluster);
+}
+
+fn keeps_every_promise_of_a_served_trigger(servers: Servers) {
+    let runtime = Runtime::new().expect("a runtime starts");
+    let grounds = Mutex::new(Vec::new());
+    deadline_served::run_all(&|case| {
+        let ground = Ground::on(servers, "keyspace");
+        let _inside = runtime.enter();
+        let trigger = KeyspaceTrigger::open(ground.options(), &CountingIds::new(case));
+        grounds.lock().expect("nobody panics with it").push(ground);
+        let trigger = trigger.expect("inside of a runtime");
+        block_on(trigger.prepare()).expect("the server may be set");
+        Served { trigger: Arc::new(trigger), now: real::now }
     });
 }
 

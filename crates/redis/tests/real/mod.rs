@@ -2,7 +2,9 @@
 #![allow(dead_code, reason = "each test takes what it needs")]
 
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{SystemTime, UNIX_EPOCH};
 
+use onceward_domain::time::Timestamp;
 use onceward_redis::Options;
 use onceward_testkit::services;
 
@@ -28,10 +30,17 @@ impl Servers {
 fn unique(name: &str) -> String {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
-    #[expect(clippy::disallowed_methods, reason = "a server outlives many test processes")]
-    let since =
-        std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("it is later than 1970");
-    format!("test-{name}-{}-{}-{number}", since.as_micros(), std::process::id())
+    format!("test-{name}-{}-{}-{number}", now().0, std::process::id())
+}
+
+/// The machine's time, which is the servers' as well.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "servers go by the machine's time, and outlive many test processes"
+)]
+pub(crate) fn now() -> Timestamp {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).expect("it is later than 1970");
+    Timestamp(i64::try_from(since.as_millis()).expect("it is earlier than the year 200,000,000"))
 }
 
 /// A prefix of its own.
