@@ -40,7 +40,7 @@ pub(super) enum Way {
     /// Everything in PostgreSQL.
     Alone,
     /// The gate in Redis, messages over RocketMQ.
-    Servers(RedisOptions, BrokerOptions),
+    Servers(Box<(RedisOptions, BrokerOptions)>),
 }
 
 /// The shop.
@@ -63,7 +63,8 @@ impl Shop {
         let (ports, broker) = match way {
             Way::Memory => (Ports { bus: Arc::clone(&messages) as _, ..ports }, None),
             Way::Alone => (ports, None),
-            Way::Servers(redis, broker) => {
+            Way::Servers(options) => {
+                let (redis, broker) = *options;
                 let gate = RedisAdmission::open(redis, Arc::clone(&ports.store), Arc::new(SystemIds))?;
                 let bus = Arc::new(RocketBus::open(&broker, wiring::clock(), Arc::new(SystemIds))?);
                 bus.check().await?;

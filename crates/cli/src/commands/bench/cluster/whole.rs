@@ -96,7 +96,11 @@ async fn in_a_shop(
                 Servers::Postgres => used(open(Way::Alone).await?).await,
                 Servers::All => {
                     let broker = places.broker()?;
-                    places.with_keys(async |redis| used(open(Way::Servers(redis, broker)).await?).await).await
+                    places
+                        .with_keys(async |redis| {
+                            used(open(Way::Servers(Box::new((redis, broker)))).await?).await
+                        })
+                        .await
                 }
             }
         })
