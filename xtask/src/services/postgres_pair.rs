@@ -82,10 +82,11 @@ fn is_ready(place: &Place) -> Result<bool, Failure> {
             "--dbname",
             &url(place, &[PRIMARY], "postgres")?,
         ])
-        .args(["--command", "SELECT sync_state FROM pg_stat_replication"])
+        // Its rows are the standbys.
+        .args(["--command", "TABLE pg_stat_replication"])
         .stdin(Stdio::null())
         .output()?;
-    Ok(String::from_utf8_lossy(&output.stdout).trim() == "sync")
+    Ok(String::from_utf8_lossy(&output.stdout).split('|').any(|field| field == "sync"))
 }
 
 fn settle(place: &Place) -> Result<(), Failure> {
