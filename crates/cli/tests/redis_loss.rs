@@ -311,6 +311,40 @@ fn fs_18_redis_is_flushed_in_the_middle_of_a_sale_of_5000() {
     sale.refusals_stand(&redis, &refused);
 }
 
+#[test]
+fn fs_18_while_one_sale_is_rebuilt_nobody_else_is_refused() {
+    const EACH: usize = 400;
+    let redis = Redis::start("apart");
+    let sale = Sale::open("redis_apart", &redis.url());
+    let price = json!({"amount": 1999, "currency": "CNY"});
+    let other = "/v1/activities/sale/skus/b";
+    assert_eq!(
+        sale.nodes[0].put(other, &json!({"stock": UNITS, "price": price, "per_user_limit": 1})).0,
+        201
+    );
+    let wishes = |names: &str| -> Vec<Wish> {
+        (0..EACH).map(|user| Wish { user: format!("{names}{user}"), request: "first".to_owned() }).collect()
+    };
+    let address = [&*sale.nodes[0].address];
+    let (known, closed, open) = (Heard::nothing(), Heard::nothing(), Heard::nothing());
+    let reserve_other = format!("{other}/reservations");
+    for path in [RESERVE, &reserve_other] {
+        all_want(&address, path, &wishes("early"), &known);
+    }
+    std::thread::scope(|scope| {
+        sale.while_the_store_is_held_up(|| {
+            assert_eq!(redis.ask(&["DEL", COUNTER]), "1");
+            scope.spawn(|| all_want(&address, RESERVE, &wishes("late"), &closed));
+            comes_true("the gate is seen closed", || closed.of(|heard| &heard.unavailable) > AT_ONCE);
+            assert_eq!(all_want(&address, &reserve_other, &wishes("late"), &open).len(), EACH);
+            assert_eq!(closed.of(|heard| &heard.queued), 0, "it is closed all the while");
+        });
+    });
+    let refused = open.of(|heard| &heard.unavailable) + open.of(|heard| &heard.again);
+    assert_eq!((refused, open.of(|heard| &heard.queued)), (0, EACH));
+    assert_eq!(closed.of(|heard| &heard.queued), EACH, "it has opened by itself");
+}
+
 fn a_copy_that_lacks_the_last_500_is_promoted(name: &str, mut pair: Pair) {
     let sale = Sale::open(name, &pair.url());
     let refused = sale.sell(|sale| {

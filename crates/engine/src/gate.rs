@@ -2,6 +2,9 @@
 //!
 //! Read next: `front`, then [`crate::governor`].
 
+use std::collections::BTreeMap;
+
+use futures_util::future::join_all;
 use onceward_domain::decide::reserve::recognise;
 use onceward_domain::error::{Code, Error};
 use onceward_domain::governor::{Passage, Trouble};
@@ -65,10 +68,35 @@ async fn decide(engine: Engine, commands: Vec<Reserve>) -> Vec<Result<ReserveAns
     if let Passage::Closed(trouble) = engine.governor().passage() {
         return only_known(&engine, &commands, trouble).await;
     }
+    let is_one_sale = commands.windows(2).all(|pair| pair[0].key == pair[1].key);
+    if is_one_sale || engine.admission().lives_in_store() {
+        return reserve(&engine, commands).await;
+    }
+    // One that is being made anew refuses its own buyers, and not those of the others (FS-18).
+    let mut sales: BTreeMap<SkuKey, (Vec<usize>, Vec<Reserve>)> = BTreeMap::new();
+    let mut answers: Vec<Option<Result<ReserveAnswer, Error>>> = commands.iter().map(|_| None).collect();
+    for (place, command) in commands.into_iter().enumerate() {
+        let (places, of_sale) = sales.entry(command.key.clone()).or_default();
+        places.push(place);
+        of_sale.push(command);
+    }
+    let engine = &engine;
+    let asked = sales.into_values().map(|(places, commands)| async move {
+        let answers = reserve(engine, commands).await;
+        places.into_iter().zip(answers).collect::<Vec<_>>()
+    });
+    for (place, answer) in join_all(asked).await.into_iter().flatten() {
+        answers[place] = Some(answer);
+    }
+    answers.into_iter().map(|answer| answer.expect("every command is of a sale")).collect()
+}
+
+/// Asks the gate for all of them at once; what it refuses to answer, it refuses to all.
+async fn reserve(engine: &Engine, commands: Vec<Reserve>) -> Vec<Result<ReserveAnswer, Error>> {
     let wishes: Vec<(SkuKey, u32)> = commands.iter().map(|one| (one.key.clone(), one.quantity)).collect();
     match engine.admission().reserve(commands).await {
         Ok(answers) => {
-            let queued = tell_governor(&engine, &wishes, &answers);
+            let queued = tell_governor(engine, &wishes, &answers);
             if queued > 0 {
                 observe::reservations_created(queued);
                 engine.signals().rush.let_in(queued);
