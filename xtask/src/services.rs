@@ -8,6 +8,8 @@
 //!
 //! Read next: `place.rs` (where a service lives), `process.rs` (how it is started and ended), then a service.
 
+#[cfg(test)]
+mod compose;
 mod install;
 mod place;
 mod postgres;

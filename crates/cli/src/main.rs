@@ -17,6 +17,7 @@ mod output;
 mod api;
 mod api_keys;
 mod data_dir;
+mod moving;
 mod secret;
 mod settings;
 mod temp_dir;

@@ -114,6 +114,29 @@ impl Files {
         Ok(digest(&secret))
     }
 
+    /// The mark of a secret that must be there already and be the right one; nothing is made or written.
+    ///
+    /// # Errors
+    /// As [`Self::standing`], and where there is none yet.
+    pub(crate) fn mark_of_known(&self) -> Result<[u8; 32], Failure> {
+        match self.standing()? {
+            Standing::Known(secret) | Standing::Unmarked(secret) => Ok(digest(&secret)),
+            Standing::ToBeMade => Err(manual(format!(
+                "there is no secret at {}: a store is nothing without the secret that its ids are derived with. Copy it there first",
+                self.secret.display()
+            ))),
+        }
+    }
+
+    /// What to say where a dump was made with another secret.
+    pub(crate) fn foreign_dump(&self) -> Failure {
+        manual(format!(
+            "the secret in {} is not the one of the store that was exported: with it, requests that were answered before would \
+             take effect a second time. Put the secret of that store there first",
+            self.secret.display(),
+        ))
+    }
+
     /// What to say to a node whose secret is not the one that the shared store was begun with.
     pub(crate) fn foreign(&self) -> Failure {
         manual(format!(

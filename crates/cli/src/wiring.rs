@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use onceward::execute::transact;
+use onceward::hand_over;
 use onceward::queue_deadline::QueueTrigger;
 use onceward::{Engine, Ports, Settings as EngineSettings};
 use onceward_domain::changes::{Answered, ChangeSet};
@@ -40,7 +41,7 @@ const BANK_SECRET_FILE: &str = "sandbox-secret";
 const NOTICES_FILE: &str = "notices.jsonl";
 
 /// Under this name a shared store keeps the mark of the secret that it was begun with. No caller's key begins like this.
-const SECRET_MARK: &str = "\u{1}secret";
+pub(crate) const SECRET_MARK: &str = "\u{1}secret";
 
 /// Whether the built-in bank is there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,18 +67,25 @@ pub(crate) struct Opened {
 }
 
 /// The store, whichever it is.
-enum OpenStore {
+pub(crate) enum OpenStore {
     File(Arc<SqliteStore>),
     Server(Arc<PostgresStore>),
 }
 
-impl Opened {
-    /// Closes the store, which may wait for its threads; the lock goes last.
-    pub(crate) fn close(self) {
-        match &self.store {
-            OpenStore::File(store) => store.close(),
-            OpenStore::Server(store) => store.close(),
+impl OpenStore {
+    /// Closes it, which may wait for its threads.
+    pub(crate) fn close(&self) {
+        match self {
+            Self::File(store) => store.close(),
+            Self::Server(store) => store.close(),
         }
+    }
+}
+
+impl Opened {
+    /// Closes the store; the lock goes last.
+    pub(crate) fn close(self) {
+        self.store.close();
     }
 }
 
@@ -108,6 +116,7 @@ pub(crate) async fn open(settings: &Settings, sandbox: Sandbox) -> Result<Opened
     let redis = settings.redis()?;
     let ports = with_redis(ports, redis.clone())?;
     let broker = Broker::open(settings)?;
+    refuse_what_is_left_behind(&*ports.store, redis.is_some(), broker.is_some()).await?;
     let ports = with_broker(with_trigger(ports, settings)?, broker.as_ref());
     let engine = Engine::new(Ports { notifier, ..ports }.with_providers(providers), keys, engine_settings);
     Ok(Opened { engine, store, redis, bank, broker, _lock: lock })
@@ -126,7 +135,14 @@ fn lock(settings: &Settings, sandbox: Sandbox) -> Result<Option<Lock>, Failure> 
     data_dir::lock(&path).map(Some)
 }
 
-async fn open_ports(settings: &Settings, files: &secret::Files) -> Result<(OpenStore, Ports), Failure> {
+/// Opens the store, with the ports that live in it.
+///
+/// # Errors
+/// When it cannot be had, or was begun with another secret.
+pub(crate) async fn open_ports(
+    settings: &Settings,
+    files: &secret::Files,
+) -> Result<(OpenStore, Ports), Failure> {
     match settings.store_place()? {
         StorePlace::File(path) => {
             let store = open_store(&path)?;
@@ -142,6 +158,10 @@ async fn open_ports(settings: &Settings, files: &secret::Files) -> Result<(OpenS
             }
             let store = Arc::new(PostgresStore::open(onceward_postgres::OpenOptions::new(url)).await?);
             agree_on_secret(&*store, files).await?;
+            let adopted = hand_over::adopt_journal(&*store).await?;
+            if adopted > 0 {
+                output::note(&format!("{adopted} open reservations came from an embedded gate"));
+            }
             let ports = Ports::store_backed(Arc::clone(&store) as _, Arc::new(SystemIds));
             Ok((OpenStore::Server(store), ports))
         }
@@ -165,6 +185,31 @@ async fn agree_on_secret(store: &dyn Store, files: &secret::Files) -> Result<(),
         true => Ok(()),
         false => Err(files.foreign()),
     }
+}
+
+/// A gate or a bus elsewhere begins when the store's own hold nothing any more: nobody would look at it again.
+async fn refuse_what_is_left_behind(
+    store: &dyn Store,
+    has_redis: bool,
+    has_broker: bool,
+) -> Result<(), Failure> {
+    if has_redis && hand_over::holds_open_reservations(store).await? {
+        return Err(Failure::Usage(
+            "redis_url: the gate in the store still holds open reservations, and Redis would not know them. Run once without \
+             redis_url and broker_url until they have their orders"
+                .to_owned(),
+        ));
+    }
+    let left = if has_broker { hand_over::lanes_of_bus(store).await? } else { Vec::new() };
+    if left.is_empty() {
+        return Ok(());
+    }
+    let names: Vec<&str> = left.iter().map(|lane| lane.as_str()).collect();
+    Err(Failure::Usage(format!(
+        "broker_url: the bus in the store still holds messages ({}), which nobody would receive. Run once without broker_url \
+         until they are received",
+        names.join(", ")
+    )))
 }
 
 /// The ports with the gate in Redis, where there is one.

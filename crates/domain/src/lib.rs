@@ -18,6 +18,7 @@ pub mod credit;
 pub mod decide;
 pub mod derive;
 pub mod due;
+pub mod dump;
 pub mod error;
 pub mod event;
 pub mod facts;

@@ -6,8 +6,9 @@
 //! row exists the row is right, so forgetting late is harmless; after any answer but success memory is read anew from the
 //! journal before it is used. Batches take turns, so that each is decided on what the one before has really written.
 //! Deliberately absent: several processes on one store — they use [`crate::store_admission`]. Everything that happens to
-//! a reservation after its row exists is that module's too.
+//! a reservation after its row exists is that module's too, also the deadlines of rows that came here with a store of theirs.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use onceward_domain::catalogue::Bucket;
@@ -41,6 +42,8 @@ pub struct JournalAdmission {
     ids: Arc<dyn Ids>,
     turn: tokio::sync::Mutex<()>,
     memory: Mutex<Memory>,
+    /// Whether there may be deadlines of rows: until none is left, because nobody here adds one.
+    has_deadlines: AtomicBool,
 }
 
 /// What is open, and whether that has been read from the journal.
@@ -73,7 +76,14 @@ impl JournalAdmission {
     #[must_use]
     pub fn new(store: Arc<dyn Store>, ids: Arc<dyn Ids>) -> Self {
         let rows = StoreAdmission::new(store.clone(), ids.clone());
-        Self { rows, store, ids, turn: tokio::sync::Mutex::default(), memory: Mutex::default() }
+        Self {
+            rows,
+            store,
+            ids,
+            turn: tokio::sync::Mutex::default(),
+            memory: Mutex::default(),
+            has_deadlines: AtomicBool::new(true),
+        }
     }
 
     /// Asks memory, which is read from the journal first where it must be.
@@ -204,7 +214,23 @@ impl JournalAdmission {
         Ok(ids.iter().filter_map(find).collect())
     }
 
+    /// The next deadline of a row; after the last of them nobody asks again.
+    async fn next_of_rows(&self) -> Result<Option<Timestamp>, Error> {
+        if !self.has_deadlines.load(Ordering::Relaxed) {
+            return Ok(None);
+        }
+        let next = self.rows.next_overdue().await?;
+        self.has_deadlines.store(next.is_some(), Ordering::Relaxed);
+        Ok(next)
+    }
+
     async fn claim_overdue_some(&self, limit: u32, lease: Millis) -> Result<Vec<OverdueClaim>, Error> {
+        if self.next_of_rows().await?.is_some() {
+            let overdue = self.rows.claim_overdue(limit, lease).await?;
+            if !overdue.is_empty() {
+                return Ok(overdue);
+            }
+        }
         let claims = self.rows.claim(Lane::JOURNAL, limit, lease).await?;
         let mut overdue = Vec::with_capacity(claims.len());
         for one in claims {
@@ -219,6 +245,12 @@ impl JournalAdmission {
     }
 
     async fn settle_overdue_all(&self, claims: Vec<OverdueClaim>) -> Result<u32, Error> {
+        let (of_rows, claims): (Vec<OverdueClaim>, Vec<OverdueClaim>) =
+            claims.into_iter().partition(|claim| claim.held.lane.as_str() == Lane::DEADLINE);
+        if !of_rows.is_empty() {
+            // A claim is of one lane, and so are all that came with it.
+            return self.rows.settle_overdue(of_rows).await;
+        }
         let mut endings: Vec<Ending> = Vec::with_capacity(claims.len());
         for claim in claims {
             let end = match claim.remaining {
@@ -272,7 +304,11 @@ impl Admission for JournalAdmission {
     }
 
     fn next_overdue(&self) -> Answer<'_, Option<Timestamp>> {
-        self.store.next_due(Lane::new(Lane::JOURNAL))
+        Box::pin(async move {
+            let (of_rows, of_journal) =
+                (self.next_of_rows().await?, self.store.next_due(Lane::new(Lane::JOURNAL)).await?);
+            Ok(of_rows.into_iter().chain(of_journal).min())
+        })
     }
 
     fn project(&self, events: Vec<Event>) -> Answer<'_, Vec<Projected>> {

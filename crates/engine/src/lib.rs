@@ -12,11 +12,13 @@
 //! **Read next.** [`execute`] → [`workers::consumer`] → [`store_admission`], [`journal_admission`] →
 //! [`runtime`].
 
+pub mod dump_file;
 pub mod engine;
 pub mod execute;
 mod front;
 pub mod gate;
 pub mod governor;
+pub mod hand_over;
 pub mod journal_admission;
 pub mod ledger;
 pub mod observe;

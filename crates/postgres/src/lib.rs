@@ -16,6 +16,7 @@
 //! **Read next.** `open` → `transact` → `locks` and `load` → `apply` → `commit` → `failure`.
 
 mod apply;
+mod archive;
 mod claim;
 mod commit;
 mod credit;
@@ -42,6 +43,7 @@ mod store;
 mod tally;
 mod transact;
 
+pub use archive::PostgresArchive;
 pub use migrate::{Migrated, begin, migrate};
 pub use open::{OpenOptions, PostgresStore};
 pub use settings::ServerSettings;

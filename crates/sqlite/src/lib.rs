@@ -12,9 +12,11 @@
 //! **Deliberately absent.** Rules, states by name, an async runtime (answers work on any executor), and a second
 //! writer: other processes may read the file, and a writing one would only make this one wait.
 //!
-//! **Read next.** `open` → `writer` (group commit) → `load` and `apply` → `due` → `failure`.
+//! **Read next.** `open` → `writer` (group commit) → `load` and `apply` → `due` → `failure`; `archive` for the
+//! file as a whole.
 
 mod apply;
+mod archive;
 mod clock;
 mod credit;
 mod due;
@@ -37,4 +39,5 @@ mod store;
 mod tally;
 mod writer;
 
+pub use archive::SqliteArchive;
 pub use open::{OpenOptions, SqliteStore};

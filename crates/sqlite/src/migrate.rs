@@ -87,6 +87,20 @@ pub(crate) fn name_states(conn: &mut Connection) -> Result<(), Error> {
     transaction.commit().map_err(&doing)
 }
 
+/// Refuses a file whose tables are not of this version, and changes nothing.
+pub(crate) fn require_newest(conn: &Connection, path: &Path) -> Result<(), Error> {
+    let (found, newest) = (version(conn)?, i64::try_from(MIGRATIONS.len()).unwrap_or(i64::MAX));
+    refuse_foreign(conn, path, found)?;
+    if found == newest {
+        return Ok(());
+    }
+    let advice = if found < newest { "migrate first" } else { "start the newer program" };
+    Err(defect(format!(
+        "{} has tables of version {found}, this program needs {newest}: {advice}",
+        path.display()
+    )))
+}
+
 fn version(conn: &Connection) -> Result<i64, Error> {
     conn.pragma_query_value(None, "user_version", |row| row.get(0)).map_err(failed("reading the version"))
 }

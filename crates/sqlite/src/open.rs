@@ -44,7 +44,7 @@ const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 const PAGE_BYTES: i64 = 4096;
 
 /// Prepared statements a connection keeps: more than there are, so that none is ever prepared twice.
-const STATEMENTS: usize = 256;
+const STATEMENTS: usize = 384;
 
 /// How to open a store.
 #[derive(Clone)]
@@ -146,7 +146,7 @@ impl Drop for SqliteStore {
     }
 }
 
-fn open_writing(path: &Path) -> Result<Connection, Error> {
+pub(crate) fn open_writing(path: &Path) -> Result<Connection, Error> {
     let doing = format!("opening {}", path.display());
     let flags =
         OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
@@ -168,6 +168,17 @@ fn open_writing(path: &Path) -> Result<Connection, Error> {
     set("cache_size", -WRITER_CACHE_KIB)?;
     set("wal_autocheckpoint", CHECKPOINT_PAGES)?;
     set("journal_size_limit", LOG_LIMIT_BYTES)?;
+    conn.set_prepared_statement_cache_capacity(STATEMENTS);
+    Ok(conn)
+}
+
+/// For a look at a file that is there and that nobody else has open: nothing is written, but for its log.
+pub(crate) fn open_existing(path: &Path) -> Result<Connection, Error> {
+    let doing = format!("opening {}", path.display());
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let conn = Connection::open_with_flags(path, flags).map_err(failed(&doing))?;
+    conn.busy_timeout(BUSY_TIMEOUT).map_err(failed(&doing))?;
+    conn.pragma_update(None, "query_only", 1).map_err(failed(&doing))?;
     conn.set_prepared_statement_cache_capacity(STATEMENTS);
     Ok(conn)
 }

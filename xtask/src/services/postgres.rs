@@ -29,9 +29,9 @@ pub(super) const SERVICE: Service = Service {
 };
 
 /// The oldest version that the store supports.
-const OLDEST: u32 = 15;
+pub(super) const OLDEST: u32 = 15;
 /// Enough for a pool in each of the tests that run at once.
-const CONNECTIONS: u32 = 300;
+pub(super) const CONNECTIONS: u32 = 300;
 /// The owner of everything in it.
 pub(super) const ROLE: &str = "onceward";
 /// The database that people use.

@@ -56,6 +56,11 @@ pub(super) fn program_command() -> Command {
     Command::new(program().unwrap_or_else(|| PathBuf::from("redis-server")))
 }
 
+/// What promises rest on, wherever it runs; `ops/compose.yaml` says the same. The append-only file is the only one: a snapshot
+/// would fork the server in the middle of a measurement.
+pub(super) const SETTINGS: [&str; 8] =
+    ["--maxmemory-policy", "noeviction", "--appendonly", "yes", "--appendfsync", "everysec", "--save", ""];
+
 /// A server on this port that keeps its data in this folder.
 pub(super) fn server(place: &Place, data: &str, port: u16) -> Command {
     let mut command = program_command();
@@ -63,9 +68,7 @@ pub(super) fn server(place: &Place, data: &str, port: u16) -> Command {
         .args(["--port", &port.to_string(), "--bind", "127.0.0.1", "--daemonize", "no"])
         .arg("--dir")
         .arg(place.folder().join(data))
-        .args(["--maxmemory-policy", "noeviction", "--appendonly", "yes", "--appendfsync", "everysec"])
-        // The append-only file is the only one: a snapshot would fork the server in the middle of a measurement.
-        .args(["--save", ""]);
+        .args(SETTINGS);
     command
 }
 

@@ -38,7 +38,7 @@ pub(super) const SERVICE: Service = Service {
 const NAME_SERVER: &str = "namesrv";
 const BROKER: &str = "broker";
 /// The newest version that the adapter was run against.
-const VERSION: &str = "5.3.3";
+pub(super) const VERSION: &str = "5.3.3";
 /// Which of the service's ports is whose.
 const PORT_OF_NAMES: usize = 0;
 const PORT_OF_BROKER: usize = 1;
@@ -128,33 +128,38 @@ fn name_server_settings(place: &Place) -> Result<String, Failure> {
     Ok(format!("listenPort={}\nbindAddress=127.0.0.1\n", place.port(PORT_OF_NAMES)?))
 }
 
+/// What every broker of ours is started with, wherever it runs; `ops/rocketmq/broker.conf` says the same.
+pub(super) const BROKER_SETTINGS: [(&str, &str); 14] = [
+    ("brokerClusterName", "DefaultCluster"),
+    ("brokerName", "onceward"),
+    ("brokerId", "0"),
+    ("brokerRole", "ASYNC_MASTER"),
+    ("flushDiskType", "ASYNC_FLUSH"),
+    ("autoCreateTopicEnable", "false"),
+    ("autoCreateSubscriptionGroup", "false"),
+    ("recallMessageEnable", "true"),
+    // The defaults reserve gigabytes.
+    ("mappedFileSizeCommitLog", "134217728"),
+    ("mappedFileSizeConsumeQueue", "600000"),
+    ("mappedFileSizeTimerLog", "16777216"),
+    ("maxHashSlotNum", "500000"),
+    ("maxIndexNum", "2000000"),
+    // A disk that is fuller than 75 % would make it refuse messages, or delete those that nobody has read.
+    ("diskMaxUsedSpaceRatio", "95"),
+];
+
 fn broker_settings(place: &Place) -> Result<String, Failure> {
     let store = place.folder().join("store");
-    let settings = [
-        ("brokerClusterName", "DefaultCluster".to_owned()),
-        ("brokerName", "onceward".to_owned()),
-        ("brokerId", "0".to_owned()),
+    let of_place = [
         ("brokerIP1", "127.0.0.1".to_owned()),
         ("bindAddress", "127.0.0.1".to_owned()),
         ("listenPort", place.port(PORT_OF_BROKER)?.to_string()),
         ("haListenPort", place.port(PORT_OF_REPLICATION)?.to_string()),
-        ("brokerRole", "ASYNC_MASTER".to_owned()),
-        ("flushDiskType", "ASYNC_FLUSH".to_owned()),
-        ("autoCreateTopicEnable", "false".to_owned()),
-        ("autoCreateSubscriptionGroup", "false".to_owned()),
-        ("recallMessageEnable", "true".to_owned()),
         ("storePathRootDir", store.display().to_string()),
         ("storePathCommitLog", store.join("commitlog").display().to_string()),
-        // The defaults reserve gigabytes.
-        ("mappedFileSizeCommitLog", (128 << 20).to_string()),
-        ("mappedFileSizeConsumeQueue", 600_000.to_string()),
-        ("mappedFileSizeTimerLog", (16 << 20).to_string()),
-        ("maxHashSlotNum", 500_000.to_string()),
-        ("maxIndexNum", 2_000_000.to_string()),
-        // A disk that is fuller than 75 % would make it refuse messages, or delete those that nobody has read.
-        ("diskMaxUsedSpaceRatio", "95".to_owned()),
     ];
-    Ok(settings.map(|(name, value)| format!("{name}={value}\n")).concat())
+    let of_all = BROKER_SETTINGS.map(|(name, value)| (name, value.to_owned()));
+    Ok(of_all.into_iter().chain(of_place).map(|(name, value)| format!("{name}={value}\n")).collect())
 }
 
 fn proxy_settings(place: &Place) -> Result<Value, Failure> {
@@ -177,7 +182,7 @@ const LOGBACK: &str = r#"<configuration>
 </configuration>
 "#;
 
-fn topics() -> Value {
+pub(super) fn topics() -> Value {
     let mut table = Map::new();
     for suffix in SUFFIXES {
         for topic in Topic::ALL {
@@ -198,7 +203,7 @@ fn put_topic(table: &mut Map<String, Value>, name: String, kind: &str, queues: u
     table.insert(name, about);
 }
 
-fn groups() -> Value {
+pub(super) fn groups() -> Value {
     let mut table = Map::new();
     for suffix in SUFFIXES {
         for topic in Topic::ALL {

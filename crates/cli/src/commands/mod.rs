@@ -9,7 +9,9 @@ pub(crate) mod credits;
 pub(crate) mod dead_letters;
 pub(crate) mod demo;
 pub(crate) mod doctor;
+pub(crate) mod export;
 pub(crate) mod groups;
+pub(crate) mod import;
 pub(crate) mod migrate;
 pub(crate) mod openapi;
 pub(crate) mod queue;
@@ -38,6 +40,10 @@ enum Command {
     Doctor(doctor::Arguments),
     /// Bring the store to the version of this program.
     Migrate(migrate::Arguments),
+    /// Write everything of a store to standard output; stop its servers first.
+    Export(export::Arguments),
+    /// Put an export from standard input into an empty store.
+    Import(import::Arguments),
     /// Look at the queues of a running server, pause and resume them.
     Queue(queue::Arguments),
     /// Look at work whose tries are used up, and set it going again.
@@ -68,6 +74,8 @@ pub(crate) fn run(line: CommandLine) -> Result<(), Failure> {
         Command::Demo(arguments) => demo::run(&arguments),
         Command::Doctor(arguments) => doctor::run(&arguments),
         Command::Migrate(arguments) => migrate::run(&arguments),
+        Command::Export(arguments) => export::run(&arguments),
+        Command::Import(arguments) => import::run(&arguments),
         Command::Queue(arguments) => queue::run(&arguments),
         Command::DeadLetters(arguments) => dead_letters::run(&arguments),
         Command::Admission(arguments) => admission::run(&arguments),

@@ -5,6 +5,7 @@
 //! outcomes as if the commands had come one by one. Invariants: no I/O, no clock (`facts.now` is the store's), no
 //! randomness; idempotency is checked before anything else. Read next: [`create_order`].
 
+pub mod adopt;
 pub mod cancel;
 pub mod catalogue;
 pub mod compensate;

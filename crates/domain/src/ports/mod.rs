@@ -10,6 +10,7 @@ use std::pin::Pin;
 use crate::error::Error;
 
 pub mod admission;
+pub mod archive;
 pub mod bus;
 pub mod clock;
 pub mod deadline;

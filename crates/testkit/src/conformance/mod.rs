@@ -6,6 +6,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 pub mod admission;
+pub mod archive;
 pub mod bus;
 pub mod deadline;
 pub mod deadline_served;

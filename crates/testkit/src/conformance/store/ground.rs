@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use onceward_domain::catalogue::{Activity, Bucket, LatePayment, Sku, Stock};
 use onceward_domain::changes::{ChangeSet, CompensationTask, PurchaseMove, Step, StockMove, Transition};
+use onceward_domain::credit::{Account, Entry, EntryKind};
 use onceward_domain::due::{Charge, ClaimRequest, Claimed, DueChange, Held, Lane, Sequence};
 use onceward_domain::error::{Code, Error};
 use onceward_domain::facts::{Facts, Need};
-use onceward_domain::id::{ActivityId, PurchaseId, RequestId, SkuId, SkuKey, UserId};
+use onceward_domain::id::{AccountId, ActivityId, PurchaseId, RequestId, SkuId, SkuKey, UserId};
 use onceward_domain::machine::admission::Admission;
 use onceward_domain::machine::compensation::Compensation;
 use onceward_domain::machine::order::Order as OrderStatus;
@@ -177,6 +178,30 @@ pub(in crate::conformance) fn sku(activity: &str, name: &str, stock: i64) -> Sku
 
 pub(in crate::conformance) fn cny(amount: i64) -> Money {
     Money::new(amount, Currency::CNY).expect("within the limit")
+}
+
+/// A new account that was given this much.
+pub(in crate::conformance) fn funded(name: &str, amount: i64) -> ChangeSet {
+    let empty = Account::empty(AccountId::trusted(name), START);
+    let gift = Entry {
+        account: empty.id.clone(),
+        number: 1,
+        kind: EntryKind::Grant,
+        amount,
+        balance_after: amount,
+        job: None,
+        reference: None,
+        reason: None,
+        actor: Arc::from("tester"),
+        at: START,
+    };
+    let after = Account { balance: amount, entries: 1, ..empty.clone() };
+    ChangeSet {
+        new_accounts: vec![empty],
+        entries: vec![gift],
+        accounts: vec![after],
+        ..ChangeSet::default()
+    }
 }
 
 /// A purchase id from a number.

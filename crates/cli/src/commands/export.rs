@@ -1,0 +1,163 @@
+//! `onceward export`: everything of a store as a stream on stdout, for `onceward import`.
+//!
+//! Invariants: nothing is changed; nobody else has the store meanwhile, as far as that can be seen: a file is locked, and a server
+//! must not have other sessions of this program; what lies outside of the store is at rest, or the export is refused. The secret
+//! is never in it, only its mark. Read next: [`onceward::dump_file`].
+
+use std::io::{self, BufWriter, IsTerminal as _};
+use std::path::PathBuf;
+
+use onceward::dump_file::{About, Counts, DumpWriter, GatePlace};
+use onceward_domain::audit::gate_is_at_rest;
+use onceward_domain::error::{Code, Error};
+use onceward_postgres::PostgresArchive;
+use serde::Serialize;
+
+use crate::api_keys::hex;
+use crate::data_dir::{self, Lock};
+use crate::failure::Failure;
+use crate::moving::{Shown, archive_of, name_of};
+use crate::output::{self, Format};
+use crate::secret;
+use crate::settings::{Flags, Settings, StorePlace};
+use crate::wiring::{self, Opened, Sandbox};
+
+/// The arguments of `export`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Arguments {
+    /// The data folder [default: ./onceward-data]
+    #[arg(long, value_name = "DIR")]
+    data: Option<PathBuf>,
+    /// A settings file (TOML)
+    #[arg(long, value_name = "FILE", env = "ONCEWARD_CONFIG")]
+    config: Option<PathBuf>,
+    /// Export although the database has other sessions of onceward: they use
+    /// another schema of it
+    #[arg(long)]
+    ignore_sessions: bool,
+    /// Say what was done as one JSON object, on stderr
+    #[arg(long)]
+    json: bool,
+}
+
+/// What was done.
+#[derive(Debug, Serialize)]
+struct Report<'a> {
+    store: &'static str,
+    total: u64,
+    #[serde(flatten)]
+    counts: &'a Counts,
+}
+
+/// Whatever keeps others from the store until the dump is written.
+enum Hold {
+    File(#[expect(dead_code, reason = "holding it is what it is for")] Lock),
+    Open(Box<Opened>),
+}
+
+/// Exports, and says what it came to.
+///
+/// # Errors
+/// When the store is in use, cannot be had, is of another version, or something outside of it is not at rest.
+pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
+    let flags = Flags { data: arguments.data.clone(), ..Flags::default() };
+    let settings = Settings::load(arguments.config.as_deref(), &flags)?;
+    if io::stdout().is_terminal() {
+        return Err(Failure::Usage("the export goes to standard output: onceward export > FILE".to_owned()));
+    }
+    let runtime =
+        tokio::runtime::Runtime::new().map_err(|cause| Failure::other("starting the runtime", cause))?;
+    let place = settings.store_place()?;
+    let counts = runtime.block_on(export(&settings, &place, arguments.ignore_sessions))?;
+    let report = Report { store: name_of(&place), total: counts.total(), counts: &counts };
+    match Format::of(arguments.json) {
+        Format::Json => {
+            let text = serde_json::to_string(&report).map_err(|cause| Failure::other("telling it", cause))?;
+            output::note(&text);
+        }
+        Format::Text => {
+            output::note(&format!("exported {} rows from {}; not in it:", report.total, report.store));
+            output::note(&format!("  the secret, {}: it must go along", settings.secret_path().display()));
+            output::note("  API keys and the sandbox bank, which are files beside it");
+        }
+    }
+    Ok(())
+}
+
+async fn export(settings: &Settings, place: &StorePlace, ignore_sessions: bool) -> Result<Counts, Failure> {
+    if let StorePlace::File(path) = place
+        && !path.exists()
+    {
+        return Err(Failure::Usage(format!("there is no store at {}", path.display())));
+    }
+    let files = secret::Files::of(settings)?;
+    let mark = files.mark_of_known()?;
+    let has_redis = settings.redis()?.is_some();
+    let hold = hold(settings, place, ignore_sessions).await?;
+    if let Hold::Open(opened) = &hold {
+        require_rest(opened, has_redis).await?;
+    }
+    let about = About {
+        secret: hex(&mark),
+        gate: if has_redis { GatePlace::Redis } else { GatePlace::Store },
+        made_by: env!("CARGO_PKG_VERSION").to_owned(),
+    };
+    let writer = DumpWriter::begin(BufWriter::new(io::stdout()), about)?;
+    archive_of(place).dump(Box::new(Shown::new(writer.clone()))).await?;
+    let counts = writer.end()?;
+    if let Hold::Open(opened) = hold {
+        tokio::task::spawn_blocking(move || opened.close())
+            .await
+            .map_err(|cause| Failure::other("closing the store", cause))?;
+    }
+    Ok(counts)
+}
+
+async fn hold(settings: &Settings, place: &StorePlace, ignore_sessions: bool) -> Result<Hold, Failure> {
+    let has_others_outside = settings.redis()?.is_some() || settings.broker()?.is_some();
+    match place {
+        StorePlace::File(path) if !has_others_outside => Ok(Hold::File(data_dir::lock(path)?)),
+        StorePlace::File(_) => wiring::open(settings, Sandbox::Absent).await.map(Box::new).map(Hold::Open),
+        StorePlace::Server(url) => {
+            let others = PostgresArchive::new(url).others().await?;
+            if others > 0 && !ignore_sessions {
+                return Err(not_now(format!(
+                    "the database has {others} other sessions of onceward: stop every node first, or what they still do is left \
+                     behind. Where they use another schema, say --ignore-sessions"
+                )));
+            }
+            wiring::open(settings, Sandbox::Absent).await.map(Box::new).map(Hold::Open)
+        }
+    }
+}
+
+/// What only Redis or a broker knows is not in the store: it must have come there first.
+async fn require_rest(opened: &Opened, has_redis: bool) -> Result<(), Failure> {
+    let engine = &opened.engine;
+    if !has_redis && opened.broker.is_none() {
+        return Ok(());
+    }
+    let tally = engine.store().tally().await?;
+    if !has_redis {
+        return if gate_is_at_rest(&tally) {
+            Ok(())
+        } else {
+            Err(not_now("reservations or events are still on their way through the broker".to_owned()))
+        };
+    }
+    let unsent = engine.admission().unsent(0).await?;
+    let mut open = 0;
+    for one in &tally.skus {
+        let counters = engine.admission().counters(one.sku.key.clone()).await?;
+        open += counters.map_or(0, |bucket| bucket.open_reserved);
+    }
+    if unsent.reservations > 0 || open > 0 {
+        return Err(not_now(format!("{open} units are reserved in Redis and have no order yet")));
+    }
+    Ok(())
+}
+
+fn not_now(what: String) -> Failure {
+    let advice = "let the nodes finish while nobody is let in, then stop them and export again";
+    Failure::Engine(Error::new(Code::Unavailable, format!("{what}: {advice}")))
+}

@@ -1,0 +1,134 @@
+//! `onceward import`: puts a stream of `onceward export` from stdin into an empty store.
+//!
+//! Invariants: it is one transaction, so a kill in the middle of it leaves an empty store and a repeat finishes it; what is no
+//! dump, is cut off, was changed, is of another version or of a store with another secret is refused, and nothing is changed.
+//! Read next: [`onceward::dump_file`].
+
+use std::fs;
+use std::io::{self, BufReader};
+use std::path::{Path, PathBuf};
+
+use onceward::dump_file::{DumpReader, GatePlace};
+use onceward_domain::audit;
+use onceward_domain::ports::archive::Source;
+use serde::Serialize;
+
+use crate::api_keys::hex;
+use crate::data_dir;
+use crate::failure::Failure;
+use crate::moving::{Marked, Shown, archive_of, name_of};
+use crate::output::{self, Format};
+use crate::secret;
+use crate::settings::{Flags, Settings, StorePlace};
+use crate::wiring;
+
+/// Bytes of stdin that are read at once.
+const READ_AT_ONCE: usize = 1 << 20;
+
+/// The arguments of `import`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Arguments {
+    /// The data folder, with the secret of the store that was exported
+    /// [default: ./onceward-data]
+    #[arg(long, value_name = "DIR")]
+    data: Option<PathBuf>,
+    /// A settings file (TOML)
+    #[arg(long, value_name = "FILE", env = "ONCEWARD_CONFIG")]
+    config: Option<PathBuf>,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+/// What was done.
+#[derive(Debug, Serialize)]
+struct Report {
+    store: &'static str,
+    skus: usize,
+    invariants_hold: bool,
+    broken: Vec<String>,
+}
+
+/// Imports, and says whether the invariants hold.
+///
+/// # Errors
+/// When the stream or the store is not as it must be; then nothing was changed.
+pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
+    let flags = Flags { data: arguments.data.clone(), ..Flags::default() };
+    let settings = Settings::load(arguments.config.as_deref(), &flags)?;
+    let runtime =
+        tokio::runtime::Runtime::new().map_err(|cause| Failure::other("starting the runtime", cause))?;
+    let report = runtime.block_on(import(&settings))?;
+    match Format::of(arguments.json) {
+        Format::Json => output::json(&report)?,
+        Format::Text => output::data(|out| {
+            writeln!(out, "everything is in {}: {} SKUs", report.store, report.skus)?;
+            match report.broken.as_slice() {
+                [] => writeln!(out, "every invariant holds"),
+                broken => broken.iter().try_for_each(|one| writeln!(out, "does not hold: {one}")),
+            }
+        })?,
+    }
+    if report.invariants_hold { Ok(()) } else { Err(Failure::Reported) }
+}
+
+async fn import(settings: &Settings) -> Result<Report, Failure> {
+    let reader = DumpReader::open(BufReader::with_capacity(READ_AT_ONCE, io::stdin()))?;
+    let files = secret::Files::of(settings)?;
+    let mark = files.mark_of_known()?;
+    if reader.about().secret != hex(&mark) {
+        return Err(files.foreign_dump());
+    }
+    if reader.about().gate == GatePlace::Redis && settings.redis()?.is_none() {
+        return Err(Failure::Usage(
+            "the gate of this store lay in Redis, and is made again there only: set redis_url".to_owned(),
+        ));
+    }
+    let place = settings.store_place()?;
+    let source = Shown::new(reader);
+    let _lock = match &place {
+        StorePlace::File(path) => {
+            data_dir::make(&settings.data)?;
+            let lock = data_dir::lock(path)?;
+            restore_file(&place, path, Box::new(source)).await?;
+            Some(lock)
+        }
+        StorePlace::Server(_) => {
+            archive_of(&place).restore(Box::new(Marked::new(source, mark))).await?;
+            None
+        }
+    };
+    judge(settings, &files, &place).await
+}
+
+/// A file that is made for a restore which comes to nothing is taken away again.
+async fn restore_file(place: &StorePlace, path: &Path, source: Box<dyn Source>) -> Result<(), Failure> {
+    let was_there = path.exists();
+    data_dir::make_private(path)?;
+    let restored = archive_of(place).restore(source).await;
+    if restored.is_err() && !was_there {
+        let beside = |ending: &str| {
+            let mut name = path.as_os_str().to_owned();
+            name.push(ending);
+            PathBuf::from(name)
+        };
+        for file in [path.to_path_buf(), beside("-wal"), beside("-shm")] {
+            // What cannot be taken away is an empty store, into which a repeat can import.
+            drop(fs::remove_file(file));
+        }
+    }
+    Ok(restored?)
+}
+
+/// Opens what was restored, as a node would, and looks at it.
+async fn judge(settings: &Settings, files: &secret::Files, place: &StorePlace) -> Result<Report, Failure> {
+    let (store, ports) = wiring::open_ports(settings, files).await?;
+    let tally = ports.store.tally().await?;
+    drop(ports);
+    tokio::task::spawn_blocking(move || store.close())
+        .await
+        .map_err(|cause| Failure::other("closing the store", cause))?;
+    let broken = audit::judge(&tally).into_iter().filter(|check| !check.holds);
+    let broken: Vec<String> = broken.map(|check| format!("{}: {}", check.name, check.detail)).collect();
+    Ok(Report { store: name_of(place), skus: tally.skus.len(), invariants_hold: broken.is_empty(), broken })
+}

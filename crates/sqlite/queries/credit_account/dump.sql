@@ -1,0 +1,7 @@
+-- The rows behind a key, in its order, for a dump. Guards nothing. Zero rows: that was the last. Index: the primary key.
+SELECT
+    seq, id, overdraft, created_at, updated_at, revision
+FROM credit_account
+WHERE seq > :seq
+ORDER BY seq
+LIMIT :limit;
