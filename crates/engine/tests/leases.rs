@@ -45,6 +45,7 @@ fn prepared(worker: Worker) -> House {
         | Worker::Refunder
         | Worker::Herald
         | Worker::Settler
+        | Worker::Forwarder
         | Worker::Sweep
         | Worker::Governor
         | Worker::Watch => panic!("{worker:?} is prepared elsewhere"),

@@ -1,5 +1,4 @@
 //! A store that is away while the bus is there: what was taken is not counted to death (FS-16).
-#![expect(clippy::unwrap_used, reason = "in a test a panic is the message, also in what the tests share")]
 
 mod house;
 

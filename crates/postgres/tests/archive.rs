@@ -1,7 +1,5 @@
 //! A schema moves whole, on a real server; every table and column of it is dumped.
 
-#![expect(clippy::unwrap_used, reason = "in a test a panic is the message")]
-
 mod real;
 
 use std::collections::BTreeSet;
