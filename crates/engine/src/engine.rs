@@ -19,6 +19,7 @@ use onceward_domain::time::Millis;
 
 use crate::governor::{Governor, GovernorSettings};
 use crate::journal_admission::JournalAdmission;
+use crate::pauses::Pauses;
 use crate::runtime::Signals;
 use crate::store_admission::StoreAdmission;
 use crate::store_bus::StoreBus;
@@ -173,6 +174,7 @@ pub(crate) struct Inner {
     pub(crate) settings: Settings,
     pub(crate) signals: Signals,
     pub(crate) governor: Governor,
+    pub(crate) pauses: Pauses,
 }
 
 /// A handle to the engine.
@@ -185,8 +187,8 @@ impl Engine {
     /// Puts the parts together. Nothing runs until [`crate::runtime::start`].
     #[must_use]
     pub fn new(ports: Ports, keys: KeyRing, settings: Settings) -> Self {
-        let (signals, governor) = (Signals::default(), Governor::default());
-        Self { inner: Arc::new(Inner { ports, keys, settings, signals, governor }) }
+        let (signals, governor, pauses) = (Signals::default(), Governor::default(), Pauses::default());
+        Self { inner: Arc::new(Inner { ports, keys, settings, signals, governor, pauses }) }
     }
 
     /// The store of record.
@@ -252,6 +254,11 @@ impl Engine {
     #[must_use]
     pub fn settings(&self) -> &Settings {
         &self.inner.settings
+    }
+
+    /// What is known of pauses of work outside of the store.
+    pub(crate) fn pauses(&self) -> &Pauses {
+        &self.inner.pauses
     }
 
     /// What is known of the work that piles up behind the gate.

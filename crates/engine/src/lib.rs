@@ -22,6 +22,7 @@ pub mod ledger;
 pub mod observe;
 mod open_reservations;
 pub mod operations;
+mod pauses;
 pub mod queue_deadline;
 pub mod runtime;
 mod rush;
