@@ -11,7 +11,7 @@ use onceward::execute::transact;
 use onceward::queue_deadline::QueueTrigger;
 use onceward::{Engine, Ports, Settings as EngineSettings};
 use onceward_domain::changes::{Answered, ChangeSet};
-use onceward_domain::error::Error;
+use onceward_domain::error::{Code, Error};
 use onceward_domain::facts::{Facts, Need};
 use onceward_domain::ports::clock::Clock;
 use onceward_domain::ports::deadline::TriggerKind;
@@ -21,7 +21,7 @@ use onceward_postgres::PostgresStore;
 use onceward_providers::notice::webhook::WebhookOptions;
 use onceward_providers::notice::{FileNotifier, WebhookNotifier};
 use onceward_providers::sandbox::{Bank, BankOptions, SandboxProvider, Signer};
-use onceward_redis::{Options as RedisOptions, RedisAdmission, RedisQueue, RedisTrigger};
+use onceward_redis::{KeyspaceTrigger, Options as RedisOptions, RedisAdmission, RedisQueue, RedisTrigger};
 use onceward_rocketmq::{RocketBus, RocketTrigger};
 use onceward_sqlite::{OpenOptions, SqliteStore};
 
@@ -108,7 +108,7 @@ pub(crate) async fn open(settings: &Settings, sandbox: Sandbox) -> Result<Opened
     let redis = settings.redis()?;
     let ports = with_redis(ports, redis.clone())?;
     let broker = Broker::open(settings)?;
-    let ports = with_broker(with_trigger(ports, settings)?, broker.as_ref());
+    let ports = with_broker(with_trigger(ports, settings).await?, broker.as_ref());
     let engine = Engine::new(Ports { notifier, ..ports }.with_providers(providers), keys, engine_settings);
     Ok(Opened { engine, store, redis, bank, broker, _lock: lock })
 }
@@ -289,12 +289,25 @@ fn notice_signer(path: &Path) -> Result<Signer, Failure> {
 /// The ports with what tells when orders' time is up.
 ///
 /// # Errors
-/// Where Redis cannot be named.
-fn with_trigger(ports: Ports, settings: &Settings) -> Result<Ports, Failure> {
+/// Where Redis cannot be named, or keeps to itself what a trigger must hear.
+async fn with_trigger(ports: Ports, settings: &Settings) -> Result<Ports, Failure> {
     match (settings.trigger()?, settings.redis()?) {
         (TriggerKind::Zset, Some(options)) => {
             let queue = RedisQueue::open(options)?;
             Ok(ports.with_deadline_trigger(Arc::new(RedisTrigger::new(queue))))
+        }
+        (TriggerKind::Keyspace, Some(options)) => {
+            let trigger = KeyspaceTrigger::open(options, &SystemIds)?;
+            match trigger.prepare().await {
+                Ok(()) => {}
+                Err(error) if error.code() == Code::Invalid => return Err(error.into()),
+                // One that is away is told when it is there.
+                Err(error) => output::note(&format!(
+                    "Redis tells of no deadlines yet, and the sweep ends orders: {}",
+                    error.operator_text()
+                )),
+            }
+            Ok(ports.with_deadline_trigger(Arc::new(trigger)))
         }
         (kind, _) => Ok(with_local_trigger(ports, kind)),
     }
