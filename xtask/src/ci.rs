@@ -66,7 +66,7 @@ const STEPS: [Step; 9] = [
             "--all-targets",
             "--locked",
             "--features",
-            "onceward-cli/real-services,onceward-postgres/real-postgres,onceward-redis/real-redis,onceward-rocketmq/real-broker",
+            "onceward-cli/real-services,onceward-http/real-services,onceward-postgres/real-postgres,onceward-redis/real-redis,onceward-rocketmq/real-broker",
             "--",
             "--deny",
             "warnings",

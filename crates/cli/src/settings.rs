@@ -18,7 +18,7 @@ use onceward_domain::ports::deadline::TriggerKind;
 use onceward_domain::time::Millis;
 use onceward_providers::notice::Target;
 use onceward_redis::Options as RedisOptions;
-use onceward_rocketmq::Options as BrokerOptions;
+use onceward_rocketmq::{Names, Options as BrokerOptions};
 use serde::{Deserialize, Serialize};
 
 use crate::failure::Failure;
@@ -31,10 +31,12 @@ pub(crate) const SECRET_FILE: &str = "secret";
 const PREFIX: &str = "ONCEWARD_";
 /// The settings that the environment may give, by its names for them. Other `ONCEWARD_` names belong to others, such as the
 /// log filter.
-const FROM_ENVIRONMENT: [(&str, &str); 16] = [
+const FROM_ENVIRONMENT: [(&str, &str); 18] = [
     ("store_url", "store_url"),
     ("redis_url", "redis_url"),
+    ("redis_prefix", "redis_prefix"),
     ("broker_url", "broker_url"),
+    ("broker_suffix", "broker_suffix"),
     ("secret_file", "secret_file"),
     ("deadline_trigger", "deadline.trigger"),
     ("provider_timeout_ms", "provider.timeout_ms"),
@@ -56,6 +58,8 @@ const PROVIDER_TIMEOUT_MS: std::ops::RangeInclusive<i64> = 10..=60_000;
 /// Bounds of what closes admission: less, and a healthy sale closes it; more, and nobody lives to see it.
 const UNSENT_LIMIT: std::ops::RangeInclusive<i64> = 1..=100_000_000;
 const OUTAGE_MS: std::ops::RangeInclusive<i64> = 1_000..=86_400_000;
+/// A topic's name has 127 characters at most, and its dead letters' is longer than itself.
+const NAME_LIMIT: usize = 64;
 /// No store takes more.
 const ORDERS_PER_SECOND: std::ops::RangeInclusive<i64> = 0..=10_000_000;
 /// Calls of a round about one order before its cancel: query, close, query; and about one share of a group order: query,
@@ -83,7 +87,11 @@ pub(crate) struct Settings {
     role: String,
     store_url: Option<String>,
     redis_url: Option<String>,
+    /// The first part of every key, where several engines share a Redis.
+    redis_prefix: Option<String>,
     broker_url: Option<String>,
+    /// What topics and groups end in, where several engines share a broker.
+    broker_suffix: Option<String>,
     secret_file: Option<PathBuf>,
     /// What tells when orders' time is up.
     deadline: DeadlineSettings,
@@ -103,8 +111,9 @@ pub(crate) struct Settings {
 #[derive(Clone, Debug, Serialize, Deserialize, PartialEq, Eq)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct DeadlineSettings {
-    /// One of the five triggers, by name.
-    pub(crate) trigger: String,
+    /// One of the five triggers, by name; `None` leaves it to what else is set.
+    #[serde(default)]
+    pub(crate) trigger: Option<String>,
 }
 
 /// The table `provider` of the settings file.
@@ -137,14 +146,9 @@ struct Defaults {
     listen: &'static str,
     role: &'static str,
     lease_ms: i64,
-    deadline: DefaultTrigger,
+    deadline: DeadlineSettings,
     provider: ProviderSettings,
     backlog: BacklogSettings,
-}
-
-#[derive(Serialize)]
-struct DefaultTrigger {
-    trigger: &'static str,
 }
 
 const DEFAULTS: Defaults = Defaults {
@@ -154,8 +158,8 @@ const DEFAULTS: Defaults = Defaults {
     // One process has the store, so a lease guards against a stuck step only; after a crash it is the longest that
     // claimed work waits.
     lease_ms: 5_000,
-    // It is durable with the orders themselves, so nothing needs to be found again after a restart.
-    deadline: DefaultTrigger { trigger: "store" },
+    // Depends on Redis, see `Settings::trigger`.
+    deadline: DeadlineSettings { trigger: None },
     // Longer than a provider takes, and well within a lease, so that the worker that waits still has its claim.
     provider: ProviderSettings { timeout_ms: 2_000 },
     // The engine's own, which say why.
@@ -187,7 +191,7 @@ pub(crate) struct Flags {
 impl Flags {
     /// With this trigger, where one is given.
     pub(crate) fn with_trigger(self, trigger: Option<String>) -> Self {
-        Self { deadline: trigger.map(|trigger| DeadlineSettings { trigger }), ..self }
+        Self { deadline: trigger.map(|trigger| DeadlineSettings { trigger: Some(trigger) }), ..self }
     }
 }
 
@@ -309,8 +313,11 @@ impl Settings {
     /// For an address that is none. It is not shown.
     pub(crate) fn redis(&self) -> Result<Option<RedisOptions>, Failure> {
         let Some(url) = &self.redis_url else { return Ok(None) };
-        let options = RedisOptions::of(url);
-        options.map(Some).map_err(|cause| Failure::Usage(format!("redis_url: {}", cause.operator_text())))
+        let options = RedisOptions::of(url)
+            .map_err(|cause| Failure::Usage(format!("redis_url: {}", cause.operator_text())))?;
+        let Some(prefix) = &self.redis_prefix else { return Ok(Some(options)) };
+        judge_name("redis_prefix", prefix)?;
+        Ok(Some(options.with_prefix(prefix)))
     }
 
     /// Where the broker is, where there is one.
@@ -322,8 +329,11 @@ impl Settings {
         if url.split_once("://").is_none_or(|(scheme, _)| scheme != "rocketmq") {
             return Err(not_in_this_build("broker_url", url));
         }
-        let options = BrokerOptions::parse(url);
-        options.map(Some).map_err(|cause| Failure::Usage(format!("broker_url: {}", cause.operator_text())))
+        let options = BrokerOptions::parse(url)
+            .map_err(|cause| Failure::Usage(format!("broker_url: {}", cause.operator_text())))?;
+        let Some(suffix) = &self.broker_suffix else { return Ok(Some(options)) };
+        judge_name("broker_suffix", suffix)?;
+        Ok(Some(options.with_names(Names::with_suffix(suffix))))
     }
 
     /// When admission closes, deadlines pause and consumers rest.
@@ -340,27 +350,26 @@ impl Settings {
         GovernorSettings { limits, deadlines_pause_above: pause, orders_per_second: rate, ..usual }
     }
 
-    /// What tells when orders' time is up.
+    /// What tells when orders' time is up. Where nobody chose, it is the sorted set where there is Redis (OT-10), else the store:
+    /// that one is durable with the orders themselves, so nothing needs to be found again after a restart.
     ///
     /// # Errors
-    /// For a name that is no trigger, or one that needs what this build has no adapter for.
+    /// For a name that is no trigger, or one that needs a server that is not set.
     pub(crate) fn trigger(&self) -> Result<TriggerKind, Failure> {
-        let name = &self.deadline.trigger;
-        let kind = name.parse().map_err(|cause| Failure::Usage(format!("deadline.trigger: {cause}")))?;
-        match kind {
-            TriggerKind::Store | TriggerKind::Queue => Ok(kind),
-            TriggerKind::Broker if self.broker_url.is_some() => Ok(kind),
-            TriggerKind::Broker => {
-                Err(Failure::Usage(format!("deadline.trigger = `{name}` needs a broker: set broker_url")))
-            }
-            TriggerKind::Zset if self.redis_url.is_some() => Ok(kind),
-            TriggerKind::Zset => {
-                Err(Failure::Usage(format!("deadline.trigger = `{name}` needs Redis: set redis_url")))
-            }
-            TriggerKind::Keyspace => Err(Failure::Usage(format!(
-                "deadline.trigger = `{name}` has no adapter in this build: `store`, `queue`, with a redis_url `zset` and with \
-                 a broker_url `broker` are possible"
-            ))),
+        let Some(name) = &self.deadline.trigger else {
+            return Ok(if self.redis_url.is_some() { TriggerKind::Zset } else { TriggerKind::Store });
+        };
+        let kind: TriggerKind =
+            name.parse().map_err(|cause| Failure::Usage(format!("deadline.trigger: {cause}")))?;
+        let (is_there, needed) = match kind {
+            TriggerKind::Store | TriggerKind::Queue => return Ok(kind),
+            TriggerKind::Broker => (self.broker_url.is_some(), "a broker: set broker_url"),
+            TriggerKind::Zset | TriggerKind::Keyspace => (self.redis_url.is_some(), "Redis: set redis_url"),
+        };
+        if is_there {
+            Ok(kind)
+        } else {
+            Err(Failure::Usage(format!("deadline.trigger = `{name}` needs {needed}")))
         }
     }
 
@@ -389,6 +398,15 @@ impl Settings {
 fn setting(name: &str) -> &'static str {
     let found = FROM_ENVIRONMENT.iter().find(|(known, _)| known.eq_ignore_ascii_case(name));
     found.map(|(_, setting)| *setting).expect("only these names are let through")
+}
+
+/// Whether a server takes this as a part of its names: topics take no more than this, and braces in a key choose its slot.
+fn judge_name(setting: &str, name: &str) -> Result<(), Failure> {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
+    if !name.is_empty() && name.len() <= NAME_LIMIT && name.bytes().all(is_plain) {
+        return Ok(());
+    }
+    Err(Failure::Usage(format!("{setting} is made of 1 to {NAME_LIMIT} letters, digits, `-` and `_`")))
 }
 
 /// Says no to an adapter that is not built in. Of the URL only the scheme is repeated: the rest may hold a password.
@@ -464,11 +482,7 @@ mod tests {
             ("broker_url", "rocketmq://hunter2@b:8081", "rocketmq://host:port"),
             ("deadline_trigger", "broker", "needs a broker: set broker_url"),
             ("deadline_trigger", "zset", "needs Redis: set redis_url"),
-            (
-                "deadline_trigger",
-                "keyspace",
-                "`store`, `queue`, with a redis_url `zset` and with a broker_url `broker` are possible",
-            ),
+            ("deadline_trigger", "keyspace", "needs Redis: set redis_url"),
             ("backlog_unsent_limit", "0", "not within 1 to"),
             ("backlog_outage_ms", "10", "not within 1000 to"),
             ("deadline_trigger", "cron", "not one of zset, store, broker, keyspace, queue"),
@@ -493,6 +507,15 @@ mod tests {
 
     #[test]
     fn ot_10_the_trigger_is_chosen_in_the_file_the_environment_or_by_flag() {
+        let over_redis = |trigger: &[(&str, &str)]| {
+            combine(None, &[&[("redis_url", "redis://r:6379")][..], trigger].concat(), None)
+                .unwrap()
+                .trigger()
+                .unwrap()
+        };
+        assert_eq!(over_redis(&[]), TriggerKind::Zset);
+        assert_eq!(over_redis(&[("deadline_trigger", "store")]), TriggerKind::Store);
+        assert_eq!(over_redis(&[("deadline_trigger", "keyspace")]), TriggerKind::Keyspace);
         let path = file("trigger", "[deadline]\ntrigger = 'queue'\n\n[provider]\ntimeout_ms = 300\n");
         let trigger = |settings: Settings| settings.trigger().unwrap();
         assert_eq!(trigger(combine(None, &[], None).unwrap()), TriggerKind::Store);
@@ -506,6 +529,20 @@ mod tests {
         let flags = Flags::default().with_trigger(Some("queue".to_owned()));
         assert_eq!(trigger(Settings::combine(None, Figment::new(), &flags).unwrap()), TriggerKind::Queue);
         std::fs::remove_file(path).unwrap();
+    }
+
+    #[test]
+    fn names_at_a_shared_server_are_plain() {
+        for (url, name) in [
+            (("redis_url", "redis://r:6379"), "redis_prefix"),
+            (("broker_url", "rocketmq://b:8081"), "broker_suffix"),
+        ] {
+            assert!(combine(None, &[url, (name, "shop-2")], None).is_ok(), "{name}");
+            for bad in ["{a}", "a:b", "a b", &"a".repeat(65)] {
+                let refused = combine(None, &[url, (name, bad)], None).unwrap_err();
+                assert!(refused.to_string().contains(name), "{refused}");
+            }
+        }
     }
 
     #[test]

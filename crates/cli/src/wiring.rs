@@ -12,7 +12,7 @@ use onceward::hand_over;
 use onceward::queue_deadline::QueueTrigger;
 use onceward::{Engine, Ports, Settings as EngineSettings};
 use onceward_domain::changes::{Answered, ChangeSet};
-use onceward_domain::error::Error;
+use onceward_domain::error::{Code, Error};
 use onceward_domain::facts::{Facts, Need};
 use onceward_domain::ports::clock::Clock;
 use onceward_domain::ports::deadline::TriggerKind;
@@ -22,7 +22,7 @@ use onceward_postgres::PostgresStore;
 use onceward_providers::notice::webhook::WebhookOptions;
 use onceward_providers::notice::{FileNotifier, WebhookNotifier};
 use onceward_providers::sandbox::{Bank, BankOptions, SandboxProvider, Signer};
-use onceward_redis::{Options as RedisOptions, RedisAdmission, RedisQueue, RedisTrigger};
+use onceward_redis::{KeyspaceTrigger, Options as RedisOptions, RedisAdmission, RedisQueue, RedisTrigger};
 use onceward_rocketmq::{RocketBus, RocketTrigger};
 use onceward_sqlite::{OpenOptions, SqliteStore};
 
@@ -116,8 +116,8 @@ pub(crate) async fn open(settings: &Settings, sandbox: Sandbox) -> Result<Opened
     let redis = settings.redis()?;
     let ports = with_redis(ports, redis.clone())?;
     let broker = Broker::open(settings)?;
-    refuse_what_is_left_behind(&*ports.store, redis.is_some(), broker.is_some()).await?;
-    let ports = with_broker(with_trigger(ports, settings)?, broker.as_ref());
+    refuse_open_reservations(&*ports.store, redis.is_some()).await?;
+    let ports = with_broker(with_trigger(ports, settings).await?, broker.as_ref());
     let engine = Engine::new(Ports { notifier, ..ports }.with_providers(providers), keys, engine_settings);
     Ok(Opened { engine, store, redis, bank, broker, _lock: lock })
 }
@@ -187,29 +187,17 @@ async fn agree_on_secret(store: &dyn Store, files: &secret::Files) -> Result<(),
     }
 }
 
-/// A gate or a bus elsewhere begins when the store's own hold nothing any more: nobody would look at it again.
-async fn refuse_what_is_left_behind(
-    store: &dyn Store,
-    has_redis: bool,
-    has_broker: bool,
-) -> Result<(), Failure> {
+/// A gate elsewhere begins when the store's own holds nothing any more: nobody would look at it again. What the store's bus
+/// holds is brought over instead.
+async fn refuse_open_reservations(store: &dyn Store, has_redis: bool) -> Result<(), Failure> {
     if has_redis && hand_over::holds_open_reservations(store).await? {
         return Err(Failure::Usage(
             "redis_url: the gate in the store still holds open reservations, and Redis would not know them. Run once without \
-             redis_url and broker_url until they have their orders"
+             redis_url until they have their orders"
                 .to_owned(),
         ));
     }
-    let left = if has_broker { hand_over::lanes_of_bus(store).await? } else { Vec::new() };
-    if left.is_empty() {
-        return Ok(());
-    }
-    let names: Vec<&str> = left.iter().map(|lane| lane.as_str()).collect();
-    Err(Failure::Usage(format!(
-        "broker_url: the bus in the store still holds messages ({}), which nobody would receive. Run once without broker_url \
-         until they are received",
-        names.join(", ")
-    )))
+    Ok(())
 }
 
 /// The ports with the gate in Redis, where there is one.
@@ -334,12 +322,25 @@ fn notice_signer(path: &Path) -> Result<Signer, Failure> {
 /// The ports with what tells when orders' time is up.
 ///
 /// # Errors
-/// Where Redis cannot be named.
-fn with_trigger(ports: Ports, settings: &Settings) -> Result<Ports, Failure> {
+/// Where Redis cannot be named, or keeps to itself what a trigger must hear.
+async fn with_trigger(ports: Ports, settings: &Settings) -> Result<Ports, Failure> {
     match (settings.trigger()?, settings.redis()?) {
         (TriggerKind::Zset, Some(options)) => {
             let queue = RedisQueue::open(options)?;
             Ok(ports.with_deadline_trigger(Arc::new(RedisTrigger::new(queue))))
+        }
+        (TriggerKind::Keyspace, Some(options)) => {
+            let trigger = KeyspaceTrigger::open(options, &SystemIds)?;
+            match trigger.prepare().await {
+                Ok(()) => {}
+                Err(error) if error.code() == Code::Invalid => return Err(error.into()),
+                // One that is away is told when it is there.
+                Err(error) => output::note(&format!(
+                    "Redis tells of no deadlines yet, and the sweep ends orders: {}",
+                    error.operator_text()
+                )),
+            }
+            Ok(ports.with_deadline_trigger(Arc::new(trigger)))
         }
         (kind, _) => Ok(with_local_trigger(ports, kind)),
     }

@@ -7,7 +7,8 @@ mod house;
 use std::collections::BTreeSet;
 use std::sync::{Barrier, Mutex};
 
-use house::{Folder, RESERVE, Server, ask, buyer};
+use house::{RESERVE, Server, Site, ask, buyer};
+use onceward_ground::{Mode, in_every_mode};
 use serde_json::Value;
 
 /// Everybody asks at the same moment; gives all answers.
@@ -47,10 +48,16 @@ fn decided(server: &Server, reservation: &str) -> Value {
     panic!("{reservation} is not decided");
 }
 
-#[test]
-fn fs_01_400_buyers_at_once_on_50_units() {
-    let folder = Folder::new("400");
-    let server = Server::start(folder.path());
+in_every_mode! {
+    plain:
+    fs_01_400_buyers_at_once_on_50_units,
+    fs_04_300_distinct_requests_of_one_user_are_one_order,
+    dr_01_a_kill_loses_nothing_that_was_answered,
+}
+
+fn fs_01_400_buyers_at_once_on_50_units(mode: Mode) {
+    let site = Site::new(mode, "400");
+    let server = site.start();
     server.put_on_sale(50);
     let buyers: Vec<Value> = (0..400).map(|number| buyer(&format!("u{number}"), "r")).collect();
     let answers = at_once(&server, &buyers);
@@ -78,10 +85,9 @@ fn fs_01_400_buyers_at_once_on_50_units() {
     assert!(server.terminate().success());
 }
 
-#[test]
-fn fs_04_300_distinct_requests_of_one_user_are_one_order() {
-    let folder = Folder::new("300");
-    let server = Server::start(folder.path());
+fn fs_04_300_distinct_requests_of_one_user_are_one_order(mode: Mode) {
+    let site = Site::new(mode, "300");
+    let server = site.start();
     server.put_on_sale(1000);
     let requests: Vec<Value> = (0..300).map(|number| buyer("u", &format!("r{number}"))).collect();
     let answers = at_once(&server, &requests);
@@ -95,10 +101,9 @@ fn fs_04_300_distinct_requests_of_one_user_are_one_order() {
     assert_eq!(orders(&server).len(), 1);
 }
 
-#[test]
-fn dr_01_a_kill_loses_nothing_that_was_answered() {
-    let folder = Folder::new("kill");
-    let server = Server::start(folder.path());
+fn dr_01_a_kill_loses_nothing_that_was_answered(mode: Mode) {
+    let site = Site::new(mode, "kill");
+    let server = site.start();
     server.put_on_sale(10_000);
     let address = server.address.clone();
     let acknowledged: Mutex<Vec<(Value, Value)>> = Mutex::new(Vec::new());
@@ -120,7 +125,7 @@ fn dr_01_a_kill_loses_nothing_that_was_answered() {
         server.kill();
     });
 
-    let server = Server::start(folder.path());
+    let server = site.start();
     let acknowledged = acknowledged.into_inner().unwrap();
     assert!(acknowledged.len() >= 200);
     for (body, id) in &acknowledged {

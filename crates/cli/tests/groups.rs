@@ -7,7 +7,8 @@ mod house;
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::time::Duration;
 
-use house::{Folder, Server};
+use house::{Server, Site};
+use onceward_ground::{Mode, in_every_mode};
 use serde_json::{Value, json};
 
 /// Several rounds of calls, so that there is a middle to be killed in.
@@ -36,10 +37,14 @@ fn charged(group: &Value) -> usize {
     rows.iter().filter(|row| row["charge"] == "CHARGED").count()
 }
 
-#[test]
-fn gs_04_a_server_that_is_killed_while_it_settles_charges_everybody_once() {
-    let folder = Folder::new("groups");
-    let mut server = Server::start(folder.path());
+in_every_mode! {
+    plain:
+    gs_04_a_server_that_is_killed_while_it_settles_charges_everybody_once,
+}
+
+fn gs_04_a_server_that_is_killed_while_it_settles_charges_everybody_once(mode: Mode) {
+    let site = Site::new(mode, "groups");
+    let mut server = site.start();
     // Every answer is lost after the money moved.
     assert_eq!(server.put("/sandbox/mode", &json!({ "charge": "timeout_after_effect" })).0, 200);
     let (_, overview) = server.get("/v1/ops/overview");
@@ -62,7 +67,7 @@ fn gs_04_a_server_that_is_killed_while_it_settles_charges_everybody_once() {
             charged(&group)
         );
         server.kill();
-        server = Server::start(folder.path());
+        server = site.start();
     }
     let group = look_until(&server, |group| group["status"] != "CLOSED");
     assert_eq!((&group["status"], charged(&group)), (&json!("SETTLED"), PARTICIPANTS));

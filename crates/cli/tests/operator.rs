@@ -8,7 +8,8 @@ use std::process::Output;
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::time::Duration;
 
-use house::{Folder, Server, ask_with, finish, onceward, stderr};
+use house::{Server, Site, ask_with, finish, onceward, stderr};
+use onceward_ground::{Mode, in_every_mode};
 use serde_json::{Value, json};
 
 /// Between two looks.
@@ -51,10 +52,16 @@ fn in_a_second(server: &Server) -> String {
     format!("{:.3}", now + jiff::SignedDuration::from_secs(1))
 }
 
-#[test]
-fn gs_06_a_failed_group_is_listed_shown_and_settled_by_an_operator() {
-    let folder = Folder::new("operator-groups");
-    let server = Server::start(folder.path());
+in_every_mode! {
+    plain:
+    gs_06_a_failed_group_is_listed_shown_and_settled_by_an_operator,
+    cl_08_an_operator_gives_looks_back_and_exports,
+    cl_08_a_statement_of_many_pages_is_one_statement,
+}
+
+fn gs_06_a_failed_group_is_listed_shown_and_settled_by_an_operator(mode: Mode) {
+    let site = Site::new(mode, "operator-groups");
+    let server = site.start();
     assert_eq!(server.put("/sandbox/mode", &json!({ "charge": "error" })).0, 200);
     let terms = |deadline: &str| json!({ "leader_user_id": "lea", "deadline": deadline, "charge_via": "sandbox", "currency": "CNY" });
     assert_eq!(server.put("/v1/groups/g", &terms(&in_a_second(&server))).0, 201);
@@ -104,10 +111,9 @@ fn failed_job(server: &Server) {
     assert_eq!(server.post("/v1/jobs/j/fail", &json!({ "reason": "no paper", "retryable": false })).0, 200);
 }
 
-#[test]
-fn cl_08_an_operator_gives_looks_back_and_exports() {
-    let folder = Folder::new("operator-credits");
-    let server = Server::start(folder.path());
+fn cl_08_an_operator_gives_looks_back_and_exports(mode: Mode) {
+    let site = Site::new(mode, "operator-credits");
+    let server = site.start();
     let grant = ["credits", "grant", "studio", "100", "--reference", "spring", "--key", "k-1"];
     let first = json_of(&server, &grant);
     assert_eq!(
@@ -149,11 +155,10 @@ fn cl_08_an_operator_gives_looks_back_and_exports() {
     assert!(server.terminate().success());
 }
 
-#[test]
-fn cl_08_a_statement_of_many_pages_is_one_statement() {
+fn cl_08_a_statement_of_many_pages_is_one_statement(mode: Mode) {
     const ENTRIES: usize = 405;
-    let folder = Folder::new("operator-statement");
-    let server = Server::start(folder.path());
+    let site = Site::new(mode, "operator-statement");
+    let server = site.start();
     for number in 0..ENTRIES {
         let body = json!({ "amount": number + 1, "reference": format!("gift {number}, =1+1") });
         let key = format!("idempotency-key: k{number}\r\n");

@@ -14,19 +14,21 @@ use std::time::Instant;
 use house::{Folder, PATIENCE, Server, finish, onceward, stderr};
 use onceward::operations::order;
 use onceward_domain::catalogue::LatePayment;
-use onceward_domain::due::Lane;
 use onceward_domain::facts::{Facts, Need};
 use onceward_domain::id::{PaymentId, PurchaseId, RefundId};
 use onceward_domain::machine::order::Order as OrderStatus;
 use onceward_domain::ports::clock::Clock as _;
 use onceward_domain::ports::sandbox::{Act, Calling, Deed, MoveKind, Sandbox, StatementLine};
 use onceward_domain::time::{LATEST, Millis, Timestamp};
+use onceward_ground::{Mode, in_every_mode};
 use serde_json::{Value, json};
 use till::{CONFIRM_AFTER, PRICE, Till, key};
 use tokio::task::JoinSet;
 
-/// Orders of the test without kills.
+/// Orders of the test without kills, in the embedded mode.
 const ORDERS: usize = 10_000;
+/// The same over servers, where each of an order's twenty steps is some hundred times slower.
+const ORDERS_OVER_SERVERS: usize = 1_000;
 /// How far from its due-time an order is paid, either way.
 const AROUND: i64 = 150;
 /// Orders that are made at one moment; the next ones are due a millisecond later.
@@ -72,11 +74,11 @@ impl Buyer {
     }
 }
 
-async fn make_orders(till: &Till) -> Vec<Buyer> {
-    let mut buyers = Vec::with_capacity(ORDERS);
-    for first in (0..ORDERS).step_by(AT_ONCE) {
+async fn make_orders(till: &Till, count: usize) -> Vec<Buyer> {
+    let mut buyers = Vec::with_capacity(count);
+    for first in (0..count).step_by(AT_ONCE) {
         let mut making = JoinSet::new();
-        for number in first..(first + AT_ONCE).min(ORDERS) {
+        for number in first..(first + AT_ONCE).min(count) {
             let engine = till.engine.clone();
             making.spawn(async move {
                 let (purchase, payment) = Till::order(&engine, rule(number), format!("u{number}")).await;
@@ -99,7 +101,7 @@ async fn pay_at_their_time(till: &Till, buyers: &[Buyer]) {
     let mut left = buyers;
     till.clock.set(buyers[0].pays_at.minus(Millis(1)));
     while let Some(first) = left.first() {
-        if till.is_behind(Lane::ORDER_EXPIRY, BEHIND).await {
+        if till.is_behind(BEHIND).await {
             tokio::task::yield_now().await;
             continue;
         }
@@ -206,12 +208,16 @@ async fn compare(till: &Till, buyers: &[Buyer]) -> BTreeMap<&'static str, u64> {
     sometimes
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn ot_03_ot_07_ten_thousand_orders_paid_around_their_due_time_agree_with_the_bank() {
-    let stock = i64::try_from(ORDERS).unwrap();
+in_every_mode! {
+    ot_03_ot_07_ten_thousand_orders_paid_around_their_due_time_agree_with_the_bank,
+}
+
+async fn ot_03_ot_07_ten_thousand_orders_paid_around_their_due_time_agree_with_the_bank(mode: Mode) {
+    let orders = if mode.is_embedded() { ORDERS } else { ORDERS_OVER_SERVERS };
+    let stock = i64::try_from(orders).unwrap();
     let rules = [LatePayment::Refund, LatePayment::Reinstate];
-    let till = Till::open("pay-cancel", &rules, stock).await;
-    let buyers = make_orders(&till).await;
+    let till = Till::open(mode, &rules, stock).await;
+    let buyers = make_orders(&till, orders).await;
     pay_at_their_time(&till, &buyers).await;
     come_to_rest(&till).await;
     let sometimes = compare(&till, &buyers).await;

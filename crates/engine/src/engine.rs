@@ -20,6 +20,7 @@ use onceward_domain::time::Millis;
 use crate::governor::{Governor, GovernorSettings};
 use crate::journal_admission::JournalAdmission;
 use crate::outage::Outage;
+use crate::pauses::Pauses;
 use crate::runtime::Signals;
 use crate::store_admission::StoreAdmission;
 use crate::store_bus::StoreBus;
@@ -185,6 +186,7 @@ pub(crate) struct Inner {
     pub(crate) signals: Signals,
     pub(crate) governor: Governor,
     outages: [Outage; Topic::ALL.len()],
+    pub(crate) pauses: Pauses,
 }
 
 /// A handle to the engine.
@@ -197,9 +199,16 @@ impl Engine {
     /// Puts the parts together. Nothing runs until [`crate::runtime::start`].
     #[must_use]
     pub fn new(ports: Ports, keys: KeyRing, settings: Settings) -> Self {
-        let (signals, governor) = (Signals::default(), Governor::default());
-        let outages = <[Outage; Topic::ALL.len()]>::default();
-        Self { inner: Arc::new(Inner { ports, keys, settings, signals, governor, outages }) }
+        let inner = Inner {
+            ports,
+            keys,
+            settings,
+            signals: Signals::default(),
+            governor: Governor::default(),
+            outages: Default::default(),
+            pauses: Pauses::default(),
+        };
+        Self { inner: Arc::new(inner) }
     }
 
     /// The store of record.
@@ -270,6 +279,11 @@ impl Engine {
     #[must_use]
     pub fn settings(&self) -> &Settings {
         &self.inner.settings
+    }
+
+    /// What is known of pauses of work outside of the store.
+    pub(crate) fn pauses(&self) -> &Pauses {
+        &self.inner.pauses
     }
 
     /// What is known of the work that piles up behind the gate.

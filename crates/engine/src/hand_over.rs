@@ -2,8 +2,9 @@
 //!
 //! An embedded gate remembers its open reservations over a journal, one that several nodes share keeps them as rows, and Redis
 //! keeps them elsewhere. Invariants: what the journal states gets rows before a gate over rows lets anybody in, and a repeat
-//! changes nothing; a gate or a bus outside of the store must not begin while its own still hold something, because nobody
-//! would ever look at it again. Deliberately absent: bringing open reservations into Redis; they are decided first. Read next:
+//! changes nothing; a gate outside of the store must not begin while its own still holds something, because nobody would ever
+//! look at it again. What is left on the bus is the forwarder's. Deliberately absent: bringing open reservations into Redis;
+//! they are decided first. Read next:
 //! [`onceward_domain::decide::adopt`], [`crate::journal_admission`].
 
 use std::sync::Arc;
@@ -83,13 +84,4 @@ async fn any_undecided(store: &dyn Store, ids: Vec<PurchaseId>) -> Result<bool, 
     let facts = store.view(Need { purchases: ids.clone(), ..Need::default() }).await?;
     let is_decided = |id: &PurchaseId| facts.purchases.get(id).is_some_and(|row| row.reservation.is_some());
     Ok(!ids.iter().all(is_decided))
-}
-
-/// The lanes of the bus in the store that hold messages.
-///
-/// # Errors
-/// The store's.
-pub async fn lanes_of_bus(store: &dyn Store) -> Result<Vec<Lane>, Error> {
-    let lanes = store.lanes().await?.into_iter().filter(|one| one.size > 0).map(|one| one.lane);
-    Ok(lanes.filter(|lane| lane.as_str().starts_with(Lane::BUS_PREFIX)).collect())
 }

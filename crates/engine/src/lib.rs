@@ -25,6 +25,7 @@ pub mod observe;
 mod open_reservations;
 pub mod operations;
 mod outage;
+mod pauses;
 pub mod queue_deadline;
 pub mod runtime;
 mod rush;

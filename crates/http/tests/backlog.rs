@@ -6,6 +6,7 @@ mod house;
 use house::{House, RESERVE, buyer};
 use onceward::workers::Worker;
 use onceward_domain::time::Millis;
+use onceward_ground::{Mode, in_every_mode};
 use serde_json::{Value, json};
 
 async fn look(house: &House) -> Value {
@@ -19,9 +20,12 @@ async fn post(house: &House, path: &str) {
     assert_eq!(house.post(path, &json!({})).await.status, 204);
 }
 
-#[tokio::test]
-async fn fs_16_closed_admission_is_backlog_with_a_time_to_come_back_and_readyz_says_why() {
-    let house = House::selling(5, 1).await;
+in_every_mode! {
+    fs_16_closed_admission_is_backlog_with_a_time_to_come_back_and_readyz_says_why,
+}
+
+async fn fs_16_closed_admission_is_backlog_with_a_time_to_come_back_and_readyz_says_why(mode: Mode) {
+    let house = House::selling(mode, 5, 1).await;
     let open = json!({ "open": true, "reason": null, "unsent": 0, "oldest_unsent_ms": 0, "undecided": 0, "drain_ms": 0, "rebuilding": 0 });
     assert_eq!(look(&house).await, open);
     post(&house, "/v1/ops/queues/send_due/pause").await;

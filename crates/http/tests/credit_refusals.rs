@@ -6,6 +6,7 @@ mod house;
 use axum::body::Body;
 use axum::http::{Method, Request};
 use house::House;
+use onceward_ground::{Mode, in_every_mode};
 use serde_json::{Value, json};
 
 const ACCOUNT: &str = "/v1/accounts/studio";
@@ -14,7 +15,7 @@ const JOB: &str = "/v1/jobs/j";
 
 /// A house whose account `studio` was given 100 and has paid 40 for the job `j`.
 async fn opened() -> House {
-    let house = House::empty();
+    let house = House::empty(mode).await;
     let gift = json!({ "amount": 100, "reference": "spring" });
     assert_eq!(house.post_with_key(&format!("{ACCOUNT}/grants"), "first", &gift).await.status, 201);
     assert_eq!(house.put(JOB, &terms(40)).await.status, 201);
@@ -68,8 +69,13 @@ fn without(base: &Value, name: &str) -> String {
     body.to_string()
 }
 
-#[tokio::test]
-async fn se_04_wrong_accounts_gifts_and_corrections() {
+in_every_mode! {
+    se_04_wrong_accounts_gifts_and_corrections,
+    se_04_wrong_jobs_reports_and_claims,
+    se_04_wrong_questions_about_credits,
+}
+
+async fn se_04_wrong_accounts_gifts_and_corrections(mode: Mode) {
     let house = opened().await;
     const OTHER: &str = "/v1/accounts/other";
     const SPACED: &str = "/v1/accounts/two%20words";
@@ -121,8 +127,7 @@ async fn se_04_wrong_accounts_gifts_and_corrections() {
     }
 }
 
-#[tokio::test]
-async fn se_04_wrong_jobs_reports_and_claims() {
+async fn se_04_wrong_jobs_reports_and_claims(mode: Mode) {
     let house = opened().await;
     const OTHER: &str = "/v1/jobs/other";
     const FAIL: &str = "/v1/jobs/j/fail";
@@ -194,8 +199,7 @@ async fn se_04_wrong_jobs_reports_and_claims() {
     walk(&house, &rows).await;
 }
 
-#[tokio::test]
-async fn se_04_wrong_questions_about_credits() {
+async fn se_04_wrong_questions_about_credits(mode: Mode) {
     let house = opened().await;
     let table = [
         ("/v1/accounts/studio?at=yesterday", 422, "invalid", "/at"),

@@ -7,6 +7,7 @@ use axum::body::Body;
 use axum::http::{Method, Request};
 use house::{Answer, House};
 use onceward_domain::time::Millis;
+use onceward_ground::{Mode, in_every_mode};
 use serde_json::{Value, json};
 
 const ACCOUNT: &str = "/v1/accounts/studio";
@@ -15,7 +16,7 @@ const JOB: &str = "/v1/jobs/j";
 
 /// A house in which the account `studio` holds this many credits.
 async fn holding(amount: i64) -> House {
-    let house = House::empty();
+    let house = House::empty(mode).await;
     let gift = house
         .post_with_key(
             &format!("{ACCOUNT}/grants"),
@@ -89,9 +90,22 @@ async fn assert_invariants(house: &House) {
     assert_eq!(verdict["holds"], true, "{verdict}");
 }
 
-#[tokio::test]
-async fn cl_01_a_gift_is_an_entry_once_per_key_and_opens_the_account() {
-    let house = House::empty();
+in_every_mode! {
+    cl_01_a_gift_is_an_entry_once_per_key_and_opens_the_account,
+    cl_02_cl_03_a_job_is_charged_refunded_and_reclaimed_once_each,
+    cl_03_a_delivery_without_a_failure_takes_nothing_more,
+    cl_07_a_job_is_opened_only_with_credit_for_it_unless_the_account_may_owe,
+    cl_05_what_the_refund_bought_is_no_reason_to_give_a_delivery_away,
+    cl_06_f2_a_stale_token_moves_nothing_in_the_queue_while_the_ledger_takes_what_is_true,
+    cl_06_waits_grow_and_past_the_cap_only_a_person_sets_it_going_again,
+    cl_05_a_delivery_after_the_dead_letter_is_one,
+    c_27_a_payload_comes_back_to_the_last_digit_and_a_repeat_is_recognised,
+    cl_08_a_balance_at_any_moment,
+    cl_08_a_statement_is_replayed_page_by_page_in_json_and_csv,
+}
+
+async fn cl_01_a_gift_is_an_entry_once_per_key_and_opens_the_account(mode: Mode) {
+    let house = House::empty(mode).await;
     assert_eq!(house.get(ACCOUNT).await.status, 404);
     assert_eq!(house.get(ENTRIES).await.status, 404);
     let path = format!("{ACCOUNT}/grants");
@@ -140,8 +154,7 @@ async fn cl_01_a_gift_is_an_entry_once_per_key_and_opens_the_account() {
     assert_invariants(&house).await;
 }
 
-#[tokio::test]
-async fn cl_02_cl_03_a_job_is_charged_refunded_and_reclaimed_once_each() {
+async fn cl_02_cl_03_a_job_is_charged_refunded_and_reclaimed_once_each(mode: Mode) {
     let house = holding(100).await;
     let job = house.put(JOB, &terms(40)).await;
     assert_eq!((job.status, &job.body["status"], &job.body["net"]), (201, &json!("RUNNING"), &json!(-40)));
@@ -174,8 +187,7 @@ async fn cl_02_cl_03_a_job_is_charged_refunded_and_reclaimed_once_each() {
     assert_invariants(&house).await;
 }
 
-#[tokio::test]
-async fn cl_03_a_delivery_without_a_failure_takes_nothing_more() {
+async fn cl_03_a_delivery_without_a_failure_takes_nothing_more(mode: Mode) {
     let house = opened(40, 5).await;
     let path = format!("{JOB}/succeed");
     let bare = house.ask(Request::post(&path).body(Body::empty()).unwrap()).await;
@@ -186,8 +198,7 @@ async fn cl_03_a_delivery_without_a_failure_takes_nothing_more() {
     assert_eq!(balance(&house).await, 0);
 }
 
-#[tokio::test]
-async fn cl_07_a_job_is_opened_only_with_credit_for_it_unless_the_account_may_owe() {
+async fn cl_07_a_job_is_opened_only_with_credit_for_it_unless_the_account_may_owe(mode: Mode) {
     let house = holding(39).await;
     let refused = house.put(JOB, &terms(40)).await;
     assert_eq!((refused.status, refused.code()), (409, "insufficient_credit"));
@@ -206,8 +217,7 @@ async fn cl_07_a_job_is_opened_only_with_credit_for_it_unless_the_account_may_ow
     assert_invariants(&house).await;
 }
 
-#[tokio::test]
-async fn cl_05_what_the_refund_bought_is_no_reason_to_give_a_delivery_away() {
+async fn cl_05_what_the_refund_bought_is_no_reason_to_give_a_delivery_away(mode: Mode) {
     let house = opened(40, 5).await;
     assert_eq!(fail(&house, true, None).await.status, 200);
     assert_eq!(house.put("/v1/jobs/next", &terms(40)).await.status, 201, "the refund is spent");
@@ -216,8 +226,7 @@ async fn cl_05_what_the_refund_bought_is_no_reason_to_give_a_delivery_away() {
     assert_invariants(&house).await;
 }
 
-#[tokio::test]
-async fn cl_06_f2_a_stale_token_moves_nothing_in_the_queue_while_the_ledger_takes_what_is_true() {
+async fn cl_06_f2_a_stale_token_moves_nothing_in_the_queue_while_the_ledger_takes_what_is_true(mode: Mode) {
     let house = opened(100, 5).await;
     assert_eq!(fail(&house, true, None).await.status, 200);
     assert!(claim(&house, "early").await.is_empty(), "its time has not come");
@@ -263,8 +272,7 @@ async fn cl_06_f2_a_stale_token_moves_nothing_in_the_queue_while_the_ledger_take
     assert_invariants(&house).await;
 }
 
-#[tokio::test]
-async fn cl_06_waits_grow_and_past_the_cap_only_a_person_sets_it_going_again() {
+async fn cl_06_waits_grow_and_past_the_cap_only_a_person_sets_it_going_again(mode: Mode) {
     let house = opened(100, 4).await;
     let mut token = None;
     for (wait, attempt) in [(1_000, 1), (2_000, 2), (4_000, 3)] {
@@ -294,8 +302,7 @@ async fn cl_06_waits_grow_and_past_the_cap_only_a_person_sets_it_going_again() {
     assert_invariants(&house).await;
 }
 
-#[tokio::test]
-async fn cl_05_a_delivery_after_the_dead_letter_is_one() {
+async fn cl_05_a_delivery_after_the_dead_letter_is_one(mode: Mode) {
     let house = opened(100, 1).await;
     assert_eq!(fail(&house, true, None).await.body["status"], "DEAD_LETTER");
     assert_eq!(succeed(&house, None).await.body["status"], "DELIVERED");
@@ -304,8 +311,7 @@ async fn cl_05_a_delivery_after_the_dead_letter_is_one() {
     assert_invariants(&house).await;
 }
 
-#[tokio::test]
-async fn c_27_a_payload_comes_back_to_the_last_digit_and_a_repeat_is_recognised() {
+async fn c_27_a_payload_comes_back_to_the_last_digit_and_a_repeat_is_recognised(mode: Mode) {
     let house = holding(100).await;
     let text = |payload: &str| format!(r#"{{"account_id":"studio","cost":40,"payload":{payload}}}"#);
     let huge = r#"{"z": 201605131024011015123456789, "a": [0.10, 1E400]}"#;
@@ -321,8 +327,7 @@ async fn c_27_a_payload_comes_back_to_the_last_digit_and_a_repeat_is_recognised(
     assert!(said.contains(&format!(r#""payload":{reordered}"#)), "{said}");
 }
 
-#[tokio::test]
-async fn cl_08_a_balance_at_any_moment() {
+async fn cl_08_a_balance_at_any_moment(mode: Mode) {
     let house = holding(10).await;
     for number in 1..=3 {
         house.clock.advance(Millis(1_000));
@@ -357,8 +362,7 @@ async fn csv(house: &House, path: &str) -> Answer {
     house.ask(Request::get(path).header("accept", "text/csv").body(Body::empty()).unwrap()).await
 }
 
-#[tokio::test]
-async fn cl_08_a_statement_is_replayed_page_by_page_in_json_and_csv() {
+async fn cl_08_a_statement_is_replayed_page_by_page_in_json_and_csv(mode: Mode) {
     let house = holding(100).await;
     house.put(JOB, &terms(40)).await;
     fail(&house, false, None).await;

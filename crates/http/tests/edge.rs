@@ -12,6 +12,7 @@ use std::time::Duration;
 use axum::body::Body;
 use axum::http::Request;
 use house::{House, RESERVE, buyer};
+use onceward_ground::Mode;
 use onceward_http::{Access, ApiKey, Scope, Settings};
 use sha2::{Digest, Sha256};
 
@@ -30,7 +31,7 @@ fn keys() -> Access {
 
 #[tokio::test]
 async fn se_01_every_route_asks_for_its_scope() {
-    let house = House::with(keys(), Settings::default());
+    let house = House::with(Mode::Embedded, keys(), Settings::default()).await;
     let document = house.get("/openapi.json").await.body;
     let mut walked = 0;
     for (path, operations) in document["paths"].as_object().unwrap() {
@@ -76,7 +77,7 @@ async fn se_01_every_route_asks_for_its_scope() {
 
 #[tokio::test]
 async fn request_ids_are_echoed_or_made() {
-    let house = House::empty();
+    let house = House::empty(Mode::Embedded).await;
     let with_id = Request::get("/livez").header("x-request-id", "mine-1").body(Body::empty()).unwrap();
     assert_eq!(house.ask(with_id).await.header("x-request-id"), "mine-1");
     let refused = Request::get("/nowhere").header("x-request-id", "mine-2").body(Body::empty()).unwrap();
@@ -88,7 +89,7 @@ async fn request_ids_are_echoed_or_made() {
 #[tokio::test]
 async fn se_03_above_the_limit_the_answer_is_backlog_at_once() {
     let settings = Settings { in_flight_limit: 0, ..Settings::default() };
-    let house = House::with(Access::open(), settings);
+    let house = House::with(Mode::Embedded, Access::open(), settings).await;
     let answer = house.get("/v1/orders").await;
     assert_eq!((answer.status, answer.code()), (503, "backlog"));
     answer.assert_problem();
@@ -97,7 +98,7 @@ async fn se_03_above_the_limit_the_answer_is_backlog_at_once() {
 #[tokio::test]
 async fn se_03_a_key_above_its_rate_is_refused() {
     let settings = Settings { rate_per_second: NonZeroU32::new(1), ..Settings::default() };
-    let house = House::with(Access::open(), settings);
+    let house = House::with(Mode::Embedded, Access::open(), settings).await;
     assert_eq!(house.get("/v1/orders").await.status, 200);
     let answer = house.get("/v1/orders").await;
     assert_eq!((answer.status, answer.code()), (429, "rate_limited"));
@@ -108,7 +109,7 @@ async fn se_03_a_key_above_its_rate_is_refused() {
 #[tokio::test]
 async fn se_03_a_body_that_trickles_is_let_go() {
     let settings = Settings { body_timeout: Duration::from_millis(50), ..Settings::default() };
-    let house = House::with(Access::open(), settings);
+    let house = House::with(Mode::Embedded, Access::open(), settings).await;
     let never = Body::new(Silent);
     let request = Request::post(RESERVE).header("content-type", "application/json").body(never).unwrap();
     let answer = house.ask(request).await;
@@ -119,7 +120,7 @@ async fn se_03_a_body_that_trickles_is_let_go() {
 #[tokio::test]
 async fn se_03_an_answer_that_takes_too_long_is_unavailable() {
     let settings = Settings { request_timeout: Duration::from_millis(50), ..Settings::default() };
-    let house = House::with(Access::open(), settings);
+    let house = House::with(Mode::Embedded, Access::open(), settings).await;
     house.put("/v1/activities/sale", &house::activity()).await;
     house.put(house::SKU, &house::sku(1, 1)).await;
     let receipt = house.post(RESERVE, &buyer("u", "r")).await;
@@ -146,7 +147,7 @@ impl hyper::body::Body for Silent {
 
 #[tokio::test]
 async fn a_head_is_a_get_without_its_body() {
-    let house = House::empty();
+    let house = House::empty(Mode::Embedded).await;
     let head = |path: &str| Request::head(path).body(Body::empty()).unwrap();
     let answer = house.ask(head("/livez")).await;
     assert_eq!((answer.status, answer.bytes.len()), (200, 0));

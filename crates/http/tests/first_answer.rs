@@ -6,12 +6,18 @@ mod shop;
 
 use house::{ADJUST, House};
 use onceward_domain::money::AMOUNT_LIMIT;
+use onceward_ground::{Mode, in_every_mode};
 use serde_json::{Value, json};
 use shop::{Shop, money};
 
-#[tokio::test]
-async fn se_04_an_order_paid_twice_is_shown_above_the_limit_of_one_amount() {
-    let shop = Shop::selling().await;
+in_every_mode! {
+    se_04_an_order_paid_twice_is_shown_above_the_limit_of_one_amount,
+    a_first_refusal_under_a_key_has_one_request_id,
+    ot_09_the_refunds_of_an_order_come_in_pages_newest_first,
+}
+
+async fn se_04_an_order_paid_twice_is_shown_above_the_limit_of_one_amount(mode: Mode) {
+    let shop = Shop::selling(mode).await;
     let dear = json!({ "stock": 5, "price": money(AMOUNT_LIMIT), "per_user_limit": 1 });
     assert_eq!(shop.put("/v1/activities/sale/skus/palace", &dear).await.status, 201);
     let lines = json!([{ "activity_id": "sale", "sku_id": "palace" }]);
@@ -34,11 +40,10 @@ async fn se_04_an_order_paid_twice_is_shown_above_the_limit_of_one_amount() {
     assert_eq!(shop.get(&order).await.status, 200);
 }
 
-#[tokio::test]
-async fn a_first_refusal_under_a_key_has_one_request_id() {
-    let house = House::selling(1, 1).await;
+async fn a_first_refusal_under_a_key_has_one_request_id(mode: Mode) {
+    let house = House::selling(mode, 1, 1).await;
     let less = json!({ "delta": -5, "reason": "broken" });
-    let shop = Shop::selling().await;
+    let shop = Shop::selling(mode).await;
     let order = shop.order("u").await;
     let (refund, reason) = (format!("{order}/refunds"), json!({ "reason": "x" }));
     for (house, path, body) in [(&house, ADJUST, &less), (&shop.house, refund.as_str(), &reason)] {
@@ -50,9 +55,8 @@ async fn a_first_refusal_under_a_key_has_one_request_id() {
     }
 }
 
-#[tokio::test]
-async fn ot_09_the_refunds_of_an_order_come_in_pages_newest_first() {
-    let shop = Shop::selling().await;
+async fn ot_09_the_refunds_of_an_order_come_in_pages_newest_first(mode: Mode) {
+    let shop = Shop::selling(mode).await;
     let (order, _) = shop.paid("u").await;
     let path = format!("{order}/refunds");
     let mut ids: Vec<Value> = Vec::new();

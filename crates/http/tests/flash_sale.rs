@@ -4,11 +4,20 @@
 mod house;
 
 use house::{House, RESERVE, SKU, activity, buyer, sku};
+use onceward_ground::{Mode, in_every_mode};
 use serde_json::{Value, json};
 
-#[tokio::test]
-async fn puts_are_idempotent_and_say_what_differs() {
-    let house = House::empty();
+in_every_mode! {
+    puts_are_idempotent_and_say_what_differs,
+    fs_01_fs_02_reservations_are_answered_in_the_order_of_the_checks,
+    ot_01_ot_12_a_reservation_becomes_an_order_that_can_be_cancelled,
+    ot_02_direct_orders_are_keyed_by_user_and_request,
+    lists_are_paged_newest_first_and_stable,
+    operators_and_machines_are_answered,
+}
+
+async fn puts_are_idempotent_and_say_what_differs(mode: Mode) {
+    let house = House::empty(mode).await;
     assert_eq!(house.put(SKU, &sku(5, 1)).await.code(), "not_found");
     let made = house.put("/v1/activities/sale", &activity()).await;
     assert_eq!(made.status, 201);
@@ -42,9 +51,8 @@ async fn puts_are_idempotent_and_say_what_differs() {
     assert_eq!(house.get(SKU).await.body, expected);
 }
 
-#[tokio::test]
-async fn fs_01_fs_02_reservations_are_answered_in_the_order_of_the_checks() {
-    let house = House::selling(2, 1).await;
+async fn fs_01_fs_02_reservations_are_answered_in_the_order_of_the_checks(mode: Mode) {
+    let house = House::selling(mode, 2, 1).await;
     let first = house.post(RESERVE, &buyer("u1", "r1")).await;
     assert_eq!((first.status, first.code(), &first.body["status"]), (202, "QUEUED", &json!("RESERVED")));
     let again = house.post(RESERVE, &buyer("u1", "r1")).await;
@@ -75,9 +83,8 @@ fn without(mut body: Value, fields: &[&str]) -> Value {
     body
 }
 
-#[tokio::test]
-async fn ot_01_ot_12_a_reservation_becomes_an_order_that_can_be_cancelled() {
-    let house = House::selling(2, 1).await;
+async fn ot_01_ot_12_a_reservation_becomes_an_order_that_can_be_cancelled(mode: Mode) {
+    let house = House::selling(mode, 2, 1).await;
     let receipt = house.post(RESERVE, &buyer("u1", "r1")).await;
     let reservation = receipt.body["reservation_id"].as_str().unwrap().to_owned();
     let path = format!("/v1/reservations/{reservation}");
@@ -122,9 +129,8 @@ async fn ot_01_ot_12_a_reservation_becomes_an_order_that_can_be_cancelled() {
     assert_eq!(house.get("/v1/ops/invariants").await.body["holds"], true);
 }
 
-#[tokio::test]
-async fn ot_02_direct_orders_are_keyed_by_user_and_request() {
-    let house = House::selling(5, 3).await;
+async fn ot_02_direct_orders_are_keyed_by_user_and_request(mode: Mode) {
+    let house = House::selling(mode, 5, 3).await;
     let order = |quantity: i64| {
         let lines = json!([{ "activity_id": "sale", "sku_id": "cup", "quantity": quantity }]);
         json!({ "user_id": "u", "request_id": "r", "lines": lines })
@@ -137,9 +143,8 @@ async fn ot_02_direct_orders_are_keyed_by_user_and_request() {
     assert_eq!(house.post("/v1/orders", &order(1)).await.code(), "request_conflict");
 }
 
-#[tokio::test]
-async fn lists_are_paged_newest_first_and_stable() {
-    let house = House::selling(9, 1).await;
+async fn lists_are_paged_newest_first_and_stable(mode: Mode) {
+    let house = House::selling(mode, 9, 1).await;
     let place = async |user: &str| {
         let lines = json!([{ "activity_id": "sale", "sku_id": "cup" }]);
         let body = json!({ "user_id": user, "request_id": "r", "lines": lines });
@@ -171,9 +176,8 @@ async fn lists_are_paged_newest_first_and_stable() {
     assert_eq!(users(&house.get("/v1/orders?status=PAID").await.body), [""; 0]);
 }
 
-#[tokio::test]
-async fn operators_and_machines_are_answered() {
-    let house = House::selling(2, 1).await;
+async fn operators_and_machines_are_answered(mode: Mode) {
+    let house = House::selling(mode, 2, 1).await;
     house.post(RESERVE, &buyer("u", "r")).await;
     assert_eq!(house.get("/livez").await.body, json!({ "status": "ok" }));
     assert_eq!(house.get("/readyz").await.status, 200);

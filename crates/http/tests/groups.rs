@@ -7,6 +7,7 @@ mod shop;
 use axum::body::Body;
 use axum::http::{Method, Request};
 use house::Answer;
+use onceward_ground::{Mode, in_every_mode};
 use serde_json::{Value, json};
 use shop::{Shop, money};
 
@@ -29,7 +30,7 @@ async fn leave(shop: &Shop, user: &str) -> Answer {
 }
 
 async fn gathered(via: &str, users: &[&str]) -> Shop {
-    let shop = Shop::selling().await;
+    let shop = Shop::selling(mode).await;
     assert_eq!(shop.put(GROUP, &terms(via, 1)).await.status, 201);
     for user in users {
         assert_eq!(join(&shop, user, 10).await.status, 201);
@@ -42,8 +43,14 @@ fn charges(group: &Value) -> Vec<&str> {
     rows.map(|row| row["charge"].as_str().unwrap()).collect()
 }
 
-#[tokio::test]
-async fn gs_01_a_group_order_from_its_making_to_its_settlement() {
+in_every_mode! {
+    gs_01_a_group_order_from_its_making_to_its_settlement,
+    gs_06_a_failed_group_is_settled_by_hand_and_by_nobody_else,
+    gs_05_declined_and_unknown_are_shown,
+    se_04_bad_group_orders_are_refused_with_every_fault,
+}
+
+async fn gs_01_a_group_order_from_its_making_to_its_settlement(mode: Mode) {
     let shop = gathered("sandbox", &["ann", "bob"]).await;
     assert_eq!(shop.put(GROUP, &terms("sandbox", 1)).await.status, 200);
     let other = shop.put(GROUP, &terms("sandbox", 2)).await;
@@ -88,8 +95,7 @@ async fn gs_01_a_group_order_from_its_making_to_its_settlement() {
     shop.assert_invariants().await;
 }
 
-#[tokio::test]
-async fn gs_06_a_failed_group_is_settled_by_hand_and_by_nobody_else() {
+async fn gs_06_a_failed_group_is_settled_by_hand_and_by_nobody_else(mode: Mode) {
     let shop = gathered("sandbox", &["ann"]).await;
     let early = shop.post_with_key(&format!("{GROUP}/settle"), "early", &json!({})).await;
     assert_eq!(
@@ -122,8 +128,7 @@ async fn gs_06_a_failed_group_is_settled_by_hand_and_by_nobody_else() {
     assert_eq!(shop.get("/sandbox/customers/ann/charges").await.body["data"].as_array().unwrap().len(), 1);
 }
 
-#[tokio::test]
-async fn gs_05_declined_and_unknown_are_shown() {
+async fn gs_05_declined_and_unknown_are_shown(mode: Mode) {
     let shop = gathered("sandbox", &["ann"]).await;
     shop.mode(json!({ "charge": "timeout", "query": "timeout" })).await;
     shop.pass(60_000).await;
@@ -135,9 +140,8 @@ async fn gs_05_declined_and_unknown_are_shown() {
     assert_eq!(shop.get("/sandbox/customers/ann/charges").await.body, json!({ "data": [] }));
 }
 
-#[tokio::test]
-async fn se_04_bad_group_orders_are_refused_with_every_fault() {
-    let shop = Shop::selling().await;
+async fn se_04_bad_group_orders_are_refused_with_every_fault(mode: Mode) {
+    let shop = Shop::selling(mode).await;
     let with = |name: &str, value: Value| {
         let mut body = terms("sandbox", 1);
         body[name] = value;

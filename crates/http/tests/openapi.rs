@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 use axum::body::Body;
 use axum::http::Request;
 use house::{ADJUST, House, RESERVE, SKU, activity, buyer, sku};
+use onceward_ground::Mode;
 use serde_json::{Value, json};
 
 fn document() -> Value {
@@ -82,7 +83,7 @@ fn check_answer(document: &Value, method: &str, template: &str, answer: &house::
 
 #[tokio::test]
 async fn every_operation_of_the_document_is_served_and_no_other() {
-    let house = House::empty();
+    let house = House::empty(Mode::Embedded).await;
     let document = document();
     assert_eq!(document["openapi"], "3.1.0");
     assert_eq!(house.get("/openapi.json").await.body, document);
@@ -98,7 +99,7 @@ async fn every_operation_of_the_document_is_served_and_no_other() {
 
 #[tokio::test]
 async fn every_query_parameter_of_the_document_is_known_and_no_other() {
-    let house = House::empty();
+    let house = House::empty(Mode::Embedded).await;
     for (path, operations) in document()["paths"].as_object().unwrap() {
         for (method, operation) in operations.as_object().unwrap() {
             let parameters = operation["parameters"].as_array().cloned().unwrap_or_default();
@@ -180,7 +181,7 @@ fn bodies_are_closed_and_their_limits_are_told() {
 
 #[tokio::test]
 async fn answers_have_the_shapes_that_the_document_says() {
-    let house = House::selling(3, 1).await;
+    let house = House::selling(Mode::Embedded, 3, 1).await;
     let document = document();
     let sku_template = "/v1/activities/{activity_id}/skus/{sku_id}";
     let reserve_template = "/v1/activities/{activity_id}/skus/{sku_id}/reservations";

@@ -12,13 +12,33 @@ use house::{Answer, House, NOON, SKU};
 use onceward_domain::id::{OrderId, PaymentId};
 use onceward_domain::money::{Currency, Money};
 use onceward_domain::time::{Millis, Timestamp};
+use onceward_ground::{Mode, in_every_mode};
 use onceward_providers::sandbox::Signer;
 use serde_json::json;
 use shop::{SECRET, Shop, money};
 
-#[tokio::test]
-async fn ot_03_ot_08_pay_and_be_paid_by_callback() {
-    let shop = Shop::selling().await;
+in_every_mode! {
+    ot_03_ot_08_pay_and_be_paid_by_callback,
+    ot_03_bodies_of_payments_and_refunds,
+    ot_08_doubled_callbacks_pay_once_and_dropped_ones_are_found_at_expiry,
+    ot_08_a_wrong_amount_is_a_case_and_never_pays,
+    ot_08_c_42_a_callback_that_overtakes_its_order_is_kept_and_pays_later,
+    se_02_webhooks_refuse_what_is_not_signed_known_or_readable,
+    ot_09_refunds_whole_in_parts_and_too_much,
+    ot_09_c_51_of_a_hundred_refunds_of_more_than_half_one_succeeds,
+    ot_09_dr_02_c_55_a_refund_whose_answer_was_lost_is_one_refund,
+    ot_09_a_refund_that_fails_at_once_or_days_later_frees_its_amount_once,
+    ot_05_dr_01_a_cancel_waits_for_the_banks_word,
+    ot_07_money_after_the_close_is_found_by_the_second_confirmation_and_given_back_once,
+    ot_07_late_money_reinstates_the_order_or_is_a_case,
+    ot_04_a_buyer_who_starts_to_pay_and_vanishes_does_not_hold_the_stock,
+    ot_03_a_declined_attempt_leaves_room_for_another,
+    ot_08_a_frozen_order_keeps_its_money_in_a_case,
+    the_sandbox_is_there_only_where_it_is_enabled_and_judges_what_it_is_told,
+}
+
+async fn ot_03_ot_08_pay_and_be_paid_by_callback(mode: Mode) {
+    let shop = Shop::selling(mode).await;
     let order = shop.order("u").await;
     let started = shop.start(&order, "k").await;
     let id = started.body["payment_id"].as_str().unwrap().to_owned();
@@ -50,9 +70,8 @@ async fn ot_03_ot_08_pay_and_be_paid_by_callback() {
     shop.assert_invariants().await;
 }
 
-#[tokio::test]
-async fn ot_03_bodies_of_payments_and_refunds() {
-    let shop = Shop::selling().await;
+async fn ot_03_bodies_of_payments_and_refunds(mode: Mode) {
+    let shop = Shop::selling(mode).await;
     let order = shop.order("u").await;
     let payments = format!("{order}/payments");
     let refunds = format!("{order}/refunds");
@@ -85,9 +104,8 @@ async fn ot_03_bodies_of_payments_and_refunds() {
     assert_eq!(shop.status(&order).await, "CREATED");
 }
 
-#[tokio::test]
-async fn ot_08_doubled_callbacks_pay_once_and_dropped_ones_are_found_at_expiry() {
-    let shop = Shop::selling().await;
+async fn ot_08_doubled_callbacks_pay_once_and_dropped_ones_are_found_at_expiry(mode: Mode) {
+    let shop = Shop::selling(mode).await;
     let doubled = shop.order("u1").await;
     let payment = shop.started(&doubled).await;
     shop.succeed(&payment, json!({ "callback": "duplicate" })).await;
@@ -107,9 +125,8 @@ async fn ot_08_doubled_callbacks_pay_once_and_dropped_ones_are_found_at_expiry()
     shop.assert_invariants().await;
 }
 
-#[tokio::test]
-async fn ot_08_a_wrong_amount_is_a_case_and_never_pays() {
-    let shop = Shop::selling().await;
+async fn ot_08_a_wrong_amount_is_a_case_and_never_pays(mode: Mode) {
+    let shop = Shop::selling(mode).await;
     for (user, amount) in [("u1", money(1998)), ("u2", json!({ "amount": 1999, "currency": "USD" }))] {
         let order = shop.order(user).await;
         let payment = shop.started(&order).await;
@@ -123,9 +140,8 @@ async fn ot_08_a_wrong_amount_is_a_case_and_never_pays() {
     assert_eq!(shop.cases().await, ["AMOUNT_MISMATCH"; 2]);
 }
 
-#[tokio::test]
-async fn ot_08_c_42_a_callback_that_overtakes_its_order_is_kept_and_pays_later() {
-    let shop = Shop::selling().await;
+async fn ot_08_c_42_a_callback_that_overtakes_its_order_is_kept_and_pays_later(mode: Mode) {
+    let shop = Shop::selling(mode).await;
     let order = shop.order("u").await;
     let purchase = OrderId(order.rsplit('/').next().unwrap().parse().unwrap()).purchase().unwrap();
     // The id that the payment will have: the key with its caller and operation.
@@ -156,9 +172,8 @@ async fn webhook(shop: &Shop, event: &str, body: &str) -> Answer {
     shop.ask(request.body(Body::from(body.to_owned())).unwrap()).await
 }
 
-#[tokio::test]
-async fn se_02_webhooks_refuse_what_is_not_signed_known_or_readable() {
-    let shop = Shop::selling().await;
+async fn se_02_webhooks_refuse_what_is_not_signed_known_or_readable(mode: Mode) {
+    let shop = Shop::selling(mode).await;
     let bare = shop.ask(Request::post("/v1/webhooks/sandbox").body(Body::from("{}")).unwrap()).await;
     assert_eq!((bare.status, bare.code()), (401, "bad_signature"));
     bare.assert_problem();
@@ -177,9 +192,8 @@ async fn se_02_webhooks_refuse_what_is_not_signed_known_or_readable() {
     assert_eq!((large.status, large.code()), (413, "too_large"));
 }
 
-#[tokio::test]
-async fn ot_09_refunds_whole_in_parts_and_too_much() {
-    let shop = Shop::selling().await;
+async fn ot_09_refunds_whole_in_parts_and_too_much(mode: Mode) {
+    let shop = Shop::selling(mode).await;
     let (order, payment) = shop.paid("u1").await;
     let whole = shop.refund(&order, "k", &json!({ "reason": "broken" })).await;
     assert_eq!((whole.status, &whole.body["status"]), (201, &json!("PENDING")), "{}", whole.body);
@@ -221,9 +235,8 @@ async fn ot_09_refunds_whole_in_parts_and_too_much() {
     shop.assert_invariants().await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn ot_09_c_51_of_a_hundred_refunds_of_more_than_half_one_succeeds() {
-    let shop = Arc::new(Shop::selling().await);
+async fn ot_09_c_51_of_a_hundred_refunds_of_more_than_half_one_succeeds(mode: Mode) {
+    let shop = Arc::new(Shop::selling(mode).await);
     let (order, payment) = shop.paid("u").await;
     let mut asked = tokio::task::JoinSet::new();
     for number in 0..100 {
@@ -241,9 +254,8 @@ async fn ot_09_c_51_of_a_hundred_refunds_of_more_than_half_one_succeeds() {
     assert_eq!(shop.get(&payment).await.body["refunded"], money(1200));
 }
 
-#[tokio::test]
-async fn ot_09_dr_02_c_55_a_refund_whose_answer_was_lost_is_one_refund() {
-    let shop = Shop::selling().await;
+async fn ot_09_dr_02_c_55_a_refund_whose_answer_was_lost_is_one_refund(mode: Mode) {
+    let shop = Shop::selling(mode).await;
     let (order, payment) = shop.paid("u").await;
     shop.mode(json!({ "refund": "timeout_after_effect" })).await;
     assert_eq!(shop.refund(&order, "k", &json!({ "amount": money(500), "reason": "x" })).await.status, 201);
@@ -265,9 +277,8 @@ async fn ot_09_dr_02_c_55_a_refund_whose_answer_was_lost_is_one_refund() {
     assert!(csv.contains("2026-11-11T00:00:00.000Z,refund,") && csv.contains(",500,CNY,\n"), "{csv}");
 }
 
-#[tokio::test]
-async fn ot_09_a_refund_that_fails_at_once_or_days_later_frees_its_amount_once() {
-    let shop = Shop::selling().await;
+async fn ot_09_a_refund_that_fails_at_once_or_days_later_frees_its_amount_once(mode: Mode) {
+    let shop = Shop::selling(mode).await;
     let (order, _) = shop.paid("u").await;
     shop.mode(json!({ "refund": "decline" })).await;
     let body = json!({ "reason": "x" });
@@ -287,9 +298,8 @@ async fn ot_09_a_refund_that_fails_at_once_or_days_later_frees_its_amount_once()
     shop.assert_invariants().await;
 }
 
-#[tokio::test]
-async fn ot_05_dr_01_a_cancel_waits_for_the_banks_word() {
-    let shop = Shop::selling().await;
+async fn ot_05_dr_01_a_cancel_waits_for_the_banks_word(mode: Mode) {
+    let shop = Shop::selling(mode).await;
     let order = shop.order("u").await;
     let payment = shop.started(&order).await;
     shop.mode(json!({ "query": "timeout" })).await;
@@ -326,9 +336,8 @@ async fn paid_after_close(shop: &Shop) -> (String, String) {
     (order, payment)
 }
 
-#[tokio::test]
-async fn ot_07_money_after_the_close_is_found_by_the_second_confirmation_and_given_back_once() {
-    let shop = Shop::open(5, &json!({ "confirm_after_cancel_ms": 2_000 })).await;
+async fn ot_07_money_after_the_close_is_found_by_the_second_confirmation_and_given_back_once(mode: Mode) {
+    let shop = Shop::open(mode, 5, &json!({ "confirm_after_cancel_ms": 2_000 })).await;
     let (order, payment) = paid_after_close(&shop).await;
     shop.pass(60_000).await;
     assert_eq!(shop.get(&payment).await.body["refunded"], money(1999));
@@ -344,10 +353,9 @@ async fn ot_07_money_after_the_close_is_found_by_the_second_confirmation_and_giv
     shop.assert_invariants().await;
 }
 
-#[tokio::test]
-async fn ot_07_late_money_reinstates_the_order_or_is_a_case() {
+async fn ot_07_late_money_reinstates_the_order_or_is_a_case(mode: Mode) {
     let rules = json!({ "confirm_after_cancel_ms": 2_000, "late_payment": "reinstate" });
-    let shop = Shop::open(5, &rules).await;
+    let shop = Shop::open(mode, 5, &rules).await;
     let (order, payment) = paid_after_close(&shop).await;
     shop.pass(60_000).await;
     let kept = shop.get(&order).await.body;
@@ -359,16 +367,15 @@ async fn ot_07_late_money_reinstates_the_order_or_is_a_case() {
     shop.assert_invariants().await;
 
     let rules = json!({ "confirm_after_cancel_ms": 2_000, "late_payment": "manual" });
-    let shop = Shop::open(5, &rules).await;
+    let shop = Shop::open(mode, 5, &rules).await;
     let (order, _) = paid_after_close(&shop).await;
     shop.pass(60_000).await;
     assert_eq!(shop.status(&order).await, "CANCELLED");
     assert_eq!(shop.cases().await, ["LATE_PAYMENT"]);
 }
 
-#[tokio::test]
-async fn ot_04_a_buyer_who_starts_to_pay_and_vanishes_does_not_hold_the_stock() {
-    let shop = Shop::selling().await;
+async fn ot_04_a_buyer_who_starts_to_pay_and_vanishes_does_not_hold_the_stock(mode: Mode) {
+    let shop = Shop::selling(mode).await;
     let order = shop.order("u").await;
     let payment = shop.started(&order).await;
     shop.pass(1_300_000).await;
@@ -377,9 +384,8 @@ async fn ot_04_a_buyer_who_starts_to_pay_and_vanishes_does_not_hold_the_stock() 
     assert_eq!(shop.get(SKU).await.body["stock"]["available"], 5);
 }
 
-#[tokio::test]
-async fn ot_03_a_declined_attempt_leaves_room_for_another() {
-    let shop = Shop::selling().await;
+async fn ot_03_a_declined_attempt_leaves_room_for_another(mode: Mode) {
+    let shop = Shop::selling(mode).await;
     let order = shop.order("u").await;
     let payment = shop.started(&order).await;
     let failed = shop.post(&format!("{payment}/fail"), &json!({ "callback": "send" })).await;
@@ -394,9 +400,8 @@ async fn ot_03_a_declined_attempt_leaves_room_for_another() {
     assert_eq!(shop.status(&order).await, "PAID");
 }
 
-#[tokio::test]
-async fn ot_08_a_frozen_order_keeps_its_money_in_a_case() {
-    let shop = Shop::selling().await;
+async fn ot_08_a_frozen_order_keeps_its_money_in_a_case(mode: Mode) {
+    let shop = Shop::selling(mode).await;
     let order = shop.order("u").await;
     let payment = shop.started(&order).await;
     shop.succeed(&payment, json!({ "amount": money(1) })).await;
@@ -408,15 +413,14 @@ async fn ot_08_a_frozen_order_keeps_its_money_in_a_case() {
     assert_eq!(shop.cases().await, ["AMOUNT_MISMATCH"]);
 }
 
-#[tokio::test]
-async fn the_sandbox_is_there_only_where_it_is_enabled_and_judges_what_it_is_told() {
-    let house = House::empty();
+async fn the_sandbox_is_there_only_where_it_is_enabled_and_judges_what_it_is_told(mode: Mode) {
+    let house = House::empty(mode).await;
     let id = "0190a5c4-0000-7000-8000-000000000000";
     assert_eq!(house.get("/sandbox/statement").await.code(), "not_found");
     assert_eq!(house.post(&format!("/sandbox/payments/{id}/succeed"), &json!({})).await.status, 404);
     assert_eq!(house.put("/sandbox/mode", &json!({})).await.status, 404);
 
-    let shop = Shop::selling().await;
+    let shop = Shop::selling(mode).await;
     assert_eq!(shop.get(&format!("/sandbox/payments/{id}")).await.code(), "not_found");
     let modes = json!({ "query": "ok", "close": "ok", "charge": "ok", "refund": "ok" });
     assert_eq!(shop.put("/sandbox/mode", &json!({})).await.body, modes);

@@ -10,6 +10,7 @@ use onceward_domain::due::{ClaimRequest, Lane, Sequence};
 use onceward_domain::ports::due_queue::{ClaimWork, Due, NewWork};
 use onceward_domain::retry::RetryPolicy;
 use onceward_domain::time::Millis;
+use onceward_ground::{Mode, in_every_mode};
 use serde_json::{Value, json};
 
 const NOTHING: &str = "";
@@ -25,9 +26,14 @@ async fn post(house: &House, path: &str) -> u16 {
     house.ask(request).await.status
 }
 
-#[tokio::test]
-async fn lq_06_a_paused_queue_is_shown_keeps_its_work_and_goes_on_where_it_stopped() {
-    let house = House::selling(5, 1).await;
+in_every_mode! {
+    lq_06_a_paused_queue_is_shown_keeps_its_work_and_goes_on_where_it_stopped,
+    lq_06_a_name_with_slashes_is_paused_too,
+    lq_05_an_exhaustion_is_a_dead_letter_with_one_notice_and_is_replayed_by_a_person,
+}
+
+async fn lq_06_a_paused_queue_is_shown_keeps_its_work_and_goes_on_where_it_stopped(mode: Mode) {
+    let house = House::selling(mode, 5, 1).await;
     assert_eq!(queue(&house, "send_due").await["size"], 0, "a queue is listed also while it is empty");
     for _twice in 0..2 {
         assert_eq!(post(&house, "/v1/ops/queues/send_due/pause").await, 204);
@@ -48,18 +54,16 @@ async fn lq_06_a_paused_queue_is_shown_keeps_its_work_and_goes_on_where_it_stopp
     assert_eq!(bus["size"], 0, "its work was done");
 }
 
-#[tokio::test]
-async fn lq_06_a_name_with_slashes_is_paused_too() {
-    let house = House::empty();
+async fn lq_06_a_name_with_slashes_is_paused_too(mode: Mode) {
+    let house = House::empty(mode).await;
     let name = "bus/onceward-events/projector";
     let path = format!("/v1/ops/queues/{}/pause", name.replace('/', "%2F"));
     assert_eq!(post(&house, &path).await, 204);
     assert_eq!(queue(&house, name).await["paused"], true);
 }
 
-#[tokio::test]
-async fn lq_05_an_exhaustion_is_a_dead_letter_with_one_notice_and_is_replayed_by_a_person() {
-    let house = House::empty();
+async fn lq_05_an_exhaustion_is_a_dead_letter_with_one_notice_and_is_replayed_by_a_person(mode: Mode) {
+    let house = House::empty(mode).await;
     let queue_port = house.engine.queue();
     let lane = Lane::new("own-work");
     let work = NewWork { member: Arc::from("m1"), due: Due::After(Millis(0)), body: b"\x01\x02".to_vec() };

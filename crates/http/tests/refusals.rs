@@ -6,6 +6,7 @@ mod house;
 use axum::body::Body;
 use axum::http::{Method, Request};
 use house::{ADJUST, House, RESERVE, SKU, activity, buyer, sku};
+use onceward_ground::{Mode, in_every_mode};
 use serde_json::{Value, json};
 
 /// One row: body, status, code, pointer.
@@ -22,9 +23,22 @@ async fn walk(house: &House, method: Method, path: &str, rows: &[Row<'_>]) {
     assert_eq!(house.stored().await, before, "a refusal changed something");
 }
 
-#[tokio::test]
-async fn se_04_bodies_of_reservations() {
-    let house = House::selling(5, 2).await;
+in_every_mode! {
+    se_04_bodies_of_reservations,
+    se_04_a_number_for_an_id_is_refused_with_a_hint_and_nothing_sent_is_repeated,
+    se_04_invalid_utf_8_depth_and_size,
+    se_04_bodies_of_activities,
+    se_04_all_faults_are_told_together,
+    se_04_c_112_bodies_of_skus,
+    se_04_bodies_of_direct_orders,
+    se_04_media_types,
+    se_04_paths_methods_and_parameters,
+    se_04_c_101_idempotency_keys,
+    se_04_bodies_of_adjustments_and_cancels,
+}
+
+async fn se_04_bodies_of_reservations(mode: Mode) {
+    let house = House::selling(mode, 5, 2).await;
     let long = format!(r#"{{"user_id":"{}","request_id":"r"}}"#, "x".repeat(65));
     let big_name = format!(r#"{{"user_id":"u","request_id":"r","{}":1}}"#, "k".repeat(300));
     let big_pointer = format!("/{}", "k".repeat(64));
@@ -73,9 +87,8 @@ async fn se_04_bodies_of_reservations() {
     walk(&house, Method::POST, RESERVE, rows).await;
 }
 
-#[tokio::test]
-async fn se_04_a_number_for_an_id_is_refused_with_a_hint_and_nothing_sent_is_repeated() {
-    let house = House::selling(5, 2).await;
+async fn se_04_a_number_for_an_id_is_refused_with_a_hint_and_nothing_sent_is_repeated(mode: Mode) {
+    let house = House::selling(mode, 5, 2).await;
     let answer = house.send(Method::POST, RESERVE, r#"{"user_id":42,"request_id":"r"}"#).await;
     assert!(answer.body["errors"][0]["detail"].as_str().unwrap().contains("quotes"), "{}", answer.body);
     let body = r#"{"user_id":"u","request_id":"r","quantity":"a private word"}"#;
@@ -83,9 +96,8 @@ async fn se_04_a_number_for_an_id_is_refused_with_a_hint_and_nothing_sent_is_rep
     assert!(!answer.body.to_string().contains("private"), "{}", answer.body);
 }
 
-#[tokio::test]
-async fn se_04_invalid_utf_8_depth_and_size() {
-    let house = House::selling(5, 2).await;
+async fn se_04_invalid_utf_8_depth_and_size(mode: Mode) {
+    let house = House::selling(mode, 5, 2).await;
     let broken = b"{\"user_id\":\"\xff\xfe\",\"request_id\":\"r\"}".to_vec();
     let deep = format!(r#"{{"user_id":{}1{},"request_id":"r"}}"#, "[".repeat(20_000), "]".repeat(20_000));
     let big = format!(r#"{{"user_id":"u","request_id":"{}"}}"#, "r".repeat(70_000));
@@ -103,9 +115,8 @@ async fn se_04_invalid_utf_8_depth_and_size() {
     }
 }
 
-#[tokio::test]
-async fn se_04_bodies_of_activities() {
-    let house = House::empty();
+async fn se_04_bodies_of_activities(mode: Mode) {
+    let house = House::empty(mode).await;
     let with = |field: &str, value: Value| {
         let mut body = activity();
         body[field] = value;
@@ -136,9 +147,8 @@ async fn se_04_bodies_of_activities() {
     walk(&house, Method::PUT, "/v1/activities/a", &rows).await;
 }
 
-#[tokio::test]
-async fn se_04_all_faults_are_told_together() {
-    let house = House::empty();
+async fn se_04_all_faults_are_told_together(mode: Mode) {
+    let house = House::empty(mode).await;
     let mut body = activity();
     body["name"] = json!("");
     body["late_payment"] = json!("keep");
@@ -153,9 +163,8 @@ async fn se_04_all_faults_are_told_together() {
     assert_eq!(pointers, ["/name", "/cancel_grace_ms", "/late_payment"]);
 }
 
-#[tokio::test]
-async fn se_04_c_112_bodies_of_skus() {
-    let house = House::selling(5, 2).await;
+async fn se_04_c_112_bodies_of_skus(mode: Mode) {
+    let house = House::selling(mode, 5, 2).await;
     let with = |field: &str, value: Value| {
         let mut body = sku(5, 2);
         body[field] = value;
@@ -188,9 +197,8 @@ async fn se_04_c_112_bodies_of_skus() {
     walk(&house, Method::PUT, SKU, &rows).await;
 }
 
-#[tokio::test]
-async fn se_04_bodies_of_direct_orders() {
-    let house = House::selling(5, 2).await;
+async fn se_04_bodies_of_direct_orders(mode: Mode) {
+    let house = House::selling(mode, 5, 2).await;
     let order = |lines: Value| json!({ "user_id": "u", "request_id": "r", "lines": lines }).to_string();
     let line =
         |sku: &str, quantity: i64| json!({ "activity_id": "sale", "sku_id": sku, "quantity": quantity });
@@ -213,9 +221,8 @@ async fn se_04_bodies_of_direct_orders() {
     walk(&house, Method::POST, "/v1/orders", &rows).await;
 }
 
-#[tokio::test]
-async fn se_04_media_types() {
-    let house = House::selling(5, 2).await;
+async fn se_04_media_types(mode: Mode) {
+    let house = House::selling(mode, 5, 2).await;
     let table: [(&[&str], u16); 10] = [
         (&["application/json"], 202),
         (&["application/json; charset=utf-8"], 202),
@@ -243,9 +250,8 @@ async fn se_04_media_types() {
     }
 }
 
-#[tokio::test]
-async fn se_04_paths_methods_and_parameters() {
-    let house = House::selling(5, 2).await;
+async fn se_04_paths_methods_and_parameters(mode: Mode) {
+    let house = House::selling(mode, 5, 2).await;
     let id = "0190a5c4-0000-7000-8000-000000000000";
     let table = [
         (Method::GET, "/".to_owned(), 404, "not_found"),
@@ -303,9 +309,8 @@ async fn se_04_paths_methods_and_parameters() {
     assert_eq!((post.status, post.code()), (404, "not_found"));
 }
 
-#[tokio::test]
-async fn se_04_c_101_idempotency_keys() {
-    let house = House::selling(5, 2).await;
+async fn se_04_c_101_idempotency_keys(mode: Mode) {
+    let house = House::selling(mode, 5, 2).await;
     let body = json!({ "delta": 3, "reason": "found more" });
     assert_eq!(house.post(ADJUST, &body).await.code(), "idempotency_key_required");
     assert_eq!(house.post_with_key(ADJUST, "two words", &body).await.code(), "idempotency_key_required");
@@ -330,9 +335,8 @@ async fn se_04_c_101_idempotency_keys() {
     assert_eq!(house.get(SKU).await.body["stock"]["initial"], 8);
 }
 
-#[tokio::test]
-async fn se_04_bodies_of_adjustments_and_cancels() {
-    let house = House::selling(5, 2).await;
+async fn se_04_bodies_of_adjustments_and_cancels(mode: Mode) {
+    let house = House::selling(mode, 5, 2).await;
     let table = [
         (json!({ "delta": 0, "reason": "x" }), 422, "/delta"),
         (json!({ "delta": 1_000_000_001, "reason": "x" }), 422, "/delta"),

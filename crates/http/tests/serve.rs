@@ -7,6 +7,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use house::House;
+use onceward_ground::Mode;
 use onceward_http::{Limits, serve};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -18,7 +19,7 @@ use tokio::time::timeout;
 const PATIENCE: Duration = Duration::from_secs(20);
 
 async fn served(limits: Limits) -> (SocketAddr, oneshot::Sender<()>, JoinHandle<std::io::Result<()>>) {
-    let house = House::selling(1, 1).await;
+    let house = House::selling(Mode::Embedded, 1, 1).await;
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let (stop, stopped) = oneshot::channel();
@@ -101,7 +102,9 @@ async fn se_03_a_head_that_is_too_long_is_refused() {
 async fn ob_01_answers_are_counted_by_route_and_class_without_ids() {
     let recorder = onceward_http::recorder().unwrap().build_recorder();
     let handle = recorder.handle();
-    let house = metrics::with_local_recorder(&recorder, House::empty);
+    let recording = metrics::set_default_local_recorder(&recorder);
+    let house = House::empty(Mode::Embedded).await;
+    drop(recording);
     house.get("/livez").await;
     house.get("/v1/activities/a-very-private-id").await;
     house.get("/nowhere").await;

@@ -7,6 +7,7 @@ mod shop;
 use axum::body::Body;
 use axum::http::Request;
 use house::Answer;
+use onceward_ground::{Mode, in_every_mode};
 use serde_json::{Value, json};
 use shop::{Shop, money};
 
@@ -41,9 +42,23 @@ fn id_of(payment: &str) -> &str {
     payment.rsplit('/').next().unwrap()
 }
 
-#[tokio::test]
-async fn ot_07_money_forced_after_the_second_confirmation_is_found_in_the_statement_and_given_back_once() {
-    let shop = Shop::selling().await;
+in_every_mode! {
+    ot_07_money_forced_after_the_second_confirmation_is_found_in_the_statement_and_given_back_once,
+    ot_07_readings_at_once_give_back_once,
+    ot_08_a_statement_pays_an_order_whose_callback_was_lost,
+    ot_08_a_wrong_amount_or_currency_in_a_statement_is_a_case_and_never_pays,
+    c_117_a_gap_is_flagged_by_its_component_and_not_mended,
+    ot_09_a_refund_that_came_back_is_heard_from_the_statement_once,
+    ot_08_a_transaction_of_another_payment_is_a_case_and_holds_up_no_other_line,
+    se_04_statements_that_cannot_be_read_change_nothing_and_name_the_line,
+    rc_03_money_of_which_our_book_knows_nothing_is_a_case_with_its_amount_and_the_providers_name_for_it,
+    ot_07_a_long_statement_is_read_in_parts,
+}
+
+async fn ot_07_money_forced_after_the_second_confirmation_is_found_in_the_statement_and_given_back_once(
+    mode: Mode,
+) {
+    let shop = Shop::selling(mode).await;
     let order = shop.order("u").await;
     let payment = shop.started(&order).await;
     shop.pass(1_300_000).await;
@@ -78,9 +93,8 @@ async fn ot_07_money_forced_after_the_second_confirmation_is_found_in_the_statem
     shop.assert_invariants().await;
 }
 
-#[tokio::test]
-async fn ot_07_readings_at_once_give_back_once() {
-    let shop = Shop::selling().await;
+async fn ot_07_readings_at_once_give_back_once(mode: Mode) {
+    let shop = Shop::selling(mode).await;
     let order = shop.order("u").await;
     let payment = shop.started(&order).await;
     shop.pass(2_000_000).await;
@@ -98,9 +112,8 @@ async fn ot_07_readings_at_once_give_back_once() {
     assert_eq!(refunds["data"].as_array().unwrap().len(), 1);
 }
 
-#[tokio::test]
-async fn ot_08_a_statement_pays_an_order_whose_callback_was_lost() {
-    let shop = Shop::selling().await;
+async fn ot_08_a_statement_pays_an_order_whose_callback_was_lost(mode: Mode) {
+    let shop = Shop::selling(mode).await;
     let order = shop.order("u").await;
     let payment = shop.started(&order).await;
     shop.succeed(&payment, json!({ "callback": "drop" })).await;
@@ -110,9 +123,8 @@ async fn ot_08_a_statement_pays_an_order_whose_callback_was_lost() {
     shop.assert_invariants().await;
 }
 
-#[tokio::test]
-async fn ot_08_a_wrong_amount_or_currency_in_a_statement_is_a_case_and_never_pays() {
-    let shop = Shop::selling().await;
+async fn ot_08_a_wrong_amount_or_currency_in_a_statement_is_a_case_and_never_pays(mode: Mode) {
+    let shop = Shop::selling(mode).await;
     for (user, amount, currency) in [("u1", 1998, "CNY"), ("u2", 1999, "USD")] {
         let order = shop.order(user).await;
         let payment = shop.started(&order).await;
@@ -127,9 +139,8 @@ async fn ot_08_a_wrong_amount_or_currency_in_a_statement_is_a_case_and_never_pay
     assert_eq!(shop.cases().await, ["AMOUNT_MISMATCH"; 2], "once each");
 }
 
-#[tokio::test]
-async fn c_117_a_gap_is_flagged_by_its_component_and_not_mended() {
-    let shop = Shop::selling().await;
+async fn c_117_a_gap_is_flagged_by_its_component_and_not_mended(mode: Mode) {
+    let shop = Shop::selling(mode).await;
     let (order, payment) = shop.paid("u").await;
     let refund = shop.refund(&order, "k", &json!({ "reason": "x", "amount": money(500) })).await;
     let refund_id = refund.body["refund_id"].as_str().unwrap().to_owned();
@@ -156,10 +167,10 @@ async fn c_117_a_gap_is_flagged_by_its_component_and_not_mended() {
     shop.assert_invariants().await;
 }
 
-#[tokio::test]
-async fn rc_03_money_of_which_our_book_knows_nothing_is_a_case_with_its_amount_and_the_providers_name_for_it()
-{
-    let shop = Shop::selling().await;
+async fn rc_03_money_of_which_our_book_knows_nothing_is_a_case_with_its_amount_and_the_providers_name_for_it(
+    mode: Mode,
+) {
+    let shop = Shop::selling(mode).await;
     let lines: String =
         (0..3).map(|number| format!("{AT},payment,{NOBODY},,tx-{number},{}99,CNY\n", number + 1)).collect();
     for _ in 0..2 {
@@ -178,9 +189,8 @@ async fn rc_03_money_of_which_our_book_knows_nothing_is_a_case_with_its_amount_a
     }
 }
 
-#[tokio::test]
-async fn ot_09_a_refund_that_came_back_is_heard_from_the_statement_once() {
-    let shop = Shop::selling().await;
+async fn ot_09_a_refund_that_came_back_is_heard_from_the_statement_once(mode: Mode) {
+    let shop = Shop::selling(mode).await;
     let (order, _) = shop.paid("u").await;
     let refund = shop.refund(&order, "k", &json!({ "reason": "x" })).await;
     let refund_id = refund.body["refund_id"].as_str().unwrap().to_owned();
@@ -202,9 +212,8 @@ async fn ot_09_a_refund_that_came_back_is_heard_from_the_statement_once() {
     shop.assert_invariants().await;
 }
 
-#[tokio::test]
-async fn ot_08_a_transaction_of_another_payment_is_a_case_and_holds_up_no_other_line() {
-    let shop = Shop::selling().await;
+async fn ot_08_a_transaction_of_another_payment_is_a_case_and_holds_up_no_other_line(mode: Mode) {
+    let shop = Shop::selling(mode).await;
     let (first, second) = (shop.order("u1").await, shop.order("u2").await);
     let (one, two) = (shop.started(&first).await, shop.started(&second).await);
     let statement = format!(
@@ -219,9 +228,8 @@ async fn ot_08_a_transaction_of_another_payment_is_a_case_and_holds_up_no_other_
     assert_eq!(shop.cases().await, ["TRANSACTION_REUSED"]);
 }
 
-#[tokio::test]
-async fn se_04_statements_that_cannot_be_read_change_nothing_and_name_the_line() {
-    let shop = Shop::selling().await;
+async fn se_04_statements_that_cannot_be_read_change_nothing_and_name_the_line(mode: Mode) {
+    let shop = Shop::selling(mode).await;
     let order = shop.order("u").await;
     let payment = shop.started(&order).await;
     let good = format!("{AT},payment,{},,tx,1999,CNY\n", id_of(&payment));
@@ -250,9 +258,8 @@ async fn se_04_statements_that_cannot_be_read_change_nothing_and_name_the_line()
     assert_eq!(shop.status(&order).await, "PAYING");
 }
 
-#[tokio::test]
-async fn ot_07_a_long_statement_is_read_in_parts() {
-    let shop = Shop::selling().await;
+async fn ot_07_a_long_statement_is_read_in_parts(mode: Mode) {
+    let shop = Shop::selling(mode).await;
     let order = shop.order("u").await;
     let payment = shop.started(&order).await;
     let mut statement = HEAD.to_owned();

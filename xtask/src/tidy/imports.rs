@@ -36,6 +36,8 @@ enum Layer {
     Adapter,
     Http,
     Testkit,
+    /// Opens every adapter for end-to-end tests, and is imported by nobody but them.
+    Ground,
     Cli,
     Tooling,
 }
@@ -50,6 +52,7 @@ const HOUSE: &[(&str, Layer)] = &[
     ("onceward-rocketmq", Layer::Adapter),
     ("onceward-http", Layer::Http),
     ("onceward-testkit", Layer::Testkit),
+    ("onceward-ground", Layer::Ground),
     ("onceward-cli", Layer::Cli),
     ("xtask", Layer::Tooling),
 ];
@@ -65,6 +68,7 @@ impl Layer {
             Self::Domain => &[],
             Self::Engine | Self::Adapter => &[Self::Domain],
             Self::Http | Self::Testkit => &[Self::Domain, Self::Engine],
+            Self::Ground => &[Self::Domain, Self::Engine, Self::Adapter, Self::Testkit],
             // The one place that picks adapters. The testkit is in it because `torture` ships the simulator.
             Self::Cli => &[Self::Domain, Self::Engine, Self::Adapter, Self::Http, Self::Testkit],
             // Reads the tables of the state machines to write the documentation.

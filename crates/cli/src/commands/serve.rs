@@ -43,7 +43,8 @@ pub(crate) struct Arguments {
     /// all, or a list of api, consumer, relay, scheduler, reconciler [default: all]
     #[arg(long, value_name = "ROLES")]
     role: Option<String>,
-    /// What tells when orders' time is up: store, queue, with a Redis URL zset, with a broker URL broker [default: store]
+    /// What tells when orders' time is up: store, queue, with a Redis URL zset or keyspace, with a broker URL broker
+    /// [default: zset with a Redis URL, else store]
     #[arg(long, value_name = "TRIGGER")]
     deadline_trigger: Option<String>,
     /// A settings file (TOML); the environment and flags come before it

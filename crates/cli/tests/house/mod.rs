@@ -1,6 +1,6 @@
-//! The program as a child process, and a client to ask it: what all these tests share.
+//! The program as a child process in the place of a mode, and a client to ask it: what all these tests share.
 //!
-//! Invariants: a child and a folder are gone when their value is, also where a test fails; every wait is bounded.
+//! Invariants: a child, a folder and a place are gone when their value is, also where a test fails; every wait is bounded.
 
 #![allow(dead_code, reason = "each test file uses a part of it")]
 #![allow(clippy::unwrap_used, reason = "in a test a panic is the message")]
@@ -16,6 +16,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::sync_channel;
 use std::time::Duration;
 
+use onceward_ground::{Mode, Place};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
@@ -76,6 +77,32 @@ impl Folder {
 impl Drop for Folder {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Where a server of a mode lives, and lives again after a kill.
+pub(crate) struct Site {
+    pub(crate) folder: Folder,
+    place: Place,
+}
+
+impl Site {
+    pub(crate) fn new(mode: Mode, name: &str) -> Self {
+        // The runtime is needed for as long as the place is made.
+        let place = tokio::runtime::Runtime::new().unwrap().block_on(Place::open(mode));
+        Self { folder: Folder::new(name), place }
+    }
+
+    /// A server for development here that is not started yet.
+    pub(crate) fn command(&self) -> Command {
+        let mut command = onceward();
+        command.args(["serve", "--dev", "--listen", "127.0.0.1:0", "--data"]).arg(self.folder.path());
+        command.env("ONCEWARD_LEASE_MS", "500").envs(self.place.environment());
+        command
+    }
+
+    pub(crate) fn start(&self) -> Server {
+        Server::spawn(&mut self.command()).unwrap_or_else(|said| panic!("it did not start: {said:?}"))
     }
 }
 
@@ -211,21 +238,32 @@ pub(crate) fn ask_with(
     body: Option<&Value>,
     headers: &str,
 ) -> std::io::Result<(u16, Value)> {
-    let mut stream = TcpStream::connect(address)?;
-    stream.set_read_timeout(Some(PATIENCE))?;
     let body = body.map(Value::to_string).unwrap_or_default();
     let kind = if body.is_empty() { "" } else { "content-type: application/json\r\n" };
     let request = format!(
         "{method} {path} HTTP/1.1\r\nhost: onceward\r\nconnection: close\r\n{headers}{kind}content-length: {}\r\n\r\n{body}",
         body.len()
     );
-    stream.write_all(request.as_bytes())?;
-    let mut answer = Vec::new();
-    stream.read_to_end(&mut answer)?;
-    let answer = String::from_utf8_lossy(&answer);
+    let answer = exchange(address, &request)?;
     let cut = || std::io::Error::from(std::io::ErrorKind::UnexpectedEof);
     let status = answer.get(9..12).and_then(|code| code.parse().ok()).ok_or_else(cut)?;
     let (_, body) = answer.split_once("\r\n\r\n").ok_or_else(cut)?;
     let body = if body.is_empty() { Value::Null } else { serde_json::from_str(body).map_err(|_| cut())? };
     Ok((status, body))
+}
+
+/// The body of an answer that is no JSON.
+pub(crate) fn text(address: &str, path: &str) -> String {
+    let request = format!("GET {path} HTTP/1.1\r\nhost: onceward\r\nconnection: close\r\n\r\n");
+    let answer = exchange(address, &request).unwrap();
+    answer.split_once("\r\n\r\n").unwrap().1.to_owned()
+}
+
+fn exchange(address: &str, request: &str) -> std::io::Result<String> {
+    let mut stream = TcpStream::connect(address)?;
+    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.write_all(request.as_bytes())?;
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer)?;
+    Ok(String::from_utf8_lossy(&answer).into_owned())
 }

@@ -1,5 +1,5 @@
-//! The whole engine in this process: SQLite and the sandbox bank in a folder, callbacks over real HTTP, workers on threads —
-//! and a clock that is moved by hand.
+//! The whole engine in this process, in the place of a mode: the sandbox bank in a folder, callbacks over real HTTP, workers on
+//! threads — and a clock that is moved by hand.
 
 #![allow(clippy::unwrap_used, reason = "in a test a panic is the message")]
 
@@ -11,25 +11,22 @@ use onceward::ledger::Ledger;
 use onceward::operations::once::Idempotent;
 use onceward::operations::{catalogue, operate, order, payment};
 use onceward::runtime::{self, Role, Running};
-use onceward::{Engine, Ports, Settings};
+use onceward::{Engine, Settings};
 use onceward_domain::catalogue::{Activity, LatePayment};
 use onceward_domain::derive::KeyRing;
-use onceward_domain::due::Lane;
 use onceward_domain::id::{ActivityId, PaymentId, PurchaseId, RequestId, SkuId, SkuKey, UserId};
 use onceward_domain::money::{Currency, Money};
 use onceward_domain::ports::clock::Clock as _;
 use onceward_domain::ports::sandbox::Sandbox;
 use onceward_domain::ports::store::Store;
 use onceward_domain::time::{Millis, Timestamp};
+use onceward_ground::{Mode, Place};
 use onceward_http::{Access, AppState, Limits, Parts};
 use onceward_providers::sandbox::{Bank, BankOptions, Courier, SandboxProvider, Signer, Target};
-use onceward_sqlite::{OpenOptions, SqliteStore};
 use onceward_testkit::clock::ManualClock;
 use onceward_testkit::ids::CountingIds;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
-
-use crate::house::Folder;
 
 /// What a unit costs.
 pub(crate) const PRICE: i64 = 1_999;
@@ -46,24 +43,24 @@ pub(crate) struct Till {
     pub(crate) clock: Arc<ManualClock>,
     pub(crate) engine: Engine,
     pub(crate) bank: Bank,
-    store: Arc<SqliteStore>,
+    store: Arc<dyn Store>,
     running: Running,
     closing: watch::Sender<bool>,
-    _folder: Folder,
+    // The last to go.
+    place: Place,
 }
 
 impl Till {
     /// A running engine with one activity per rule for late money, each with this many units.
-    pub(crate) async fn open(name: &str, rules: &[LatePayment], stock: i64) -> Self {
-        let folder = Folder::new(name);
+    pub(crate) async fn open(mode: Mode, rules: &[LatePayment], stock: i64) -> Self {
+        let place = Place::open(mode).await;
         let clock = Arc::new(ManualClock::new(Timestamp(1_800_000_000_000)));
-        let store = SqliteStore::open(OpenOptions::new(folder.path().join("store.db"), clock.clone()));
-        let store = Arc::new(store.unwrap());
         let timeout = Duration::from_millis(50);
         let options =
             BankOptions { signer: Signer::new(b"a secret of the tests"), clock: clock.clone(), timeout };
-        let bank = Bank::open(&folder.path().join("bank.jsonl"), options).unwrap();
-        let ports = Ports::store_backed(store.clone(), Arc::new(CountingIds::new("till")));
+        let bank = Bank::open(&place.folder().join("bank.jsonl"), options).unwrap();
+        let ports = place.ports(clock.clone(), Arc::new(CountingIds::new("till"))).await;
+        let store = ports.store.clone();
         let ports = ports.with_providers(vec![Arc::new(SandboxProvider::new(bank.clone()))]);
         let keys = KeyRing::new(&[(1, vec![7; 32])]).unwrap();
         let engine = Engine::new(ports, keys, Settings { poll: POLL, ..Settings::default() });
@@ -72,7 +69,7 @@ impl Till {
         }
         let running = runtime::start(&engine, &Role::ALL);
         let closing = answer(&engine, &bank, &clock).await;
-        Self { clock, engine, bank, store, running, closing, _folder: folder }
+        Self { clock, engine, bank, store, running, closing, place }
     }
 
     /// An order of this buyer with an attempt that the bank knows of.
@@ -98,16 +95,22 @@ impl Till {
         (placed.id, PaymentId(id.parse().unwrap()))
     }
 
-    /// Whether something of this lane has been due for longer than this.
-    pub(crate) async fn is_behind(&self, lane: &str, by: Millis) -> bool {
-        let next = self.store.next_due(Lane::new(lane)).await.unwrap();
-        next.is_some_and(|due| due < self.clock.now().minus(by))
+    /// Whether an order's time has been up for longer than this, and it was not told.
+    pub(crate) async fn is_behind(&self, by: Millis) -> bool {
+        let next = self.engine.deadline_trigger().next_in().await.unwrap();
+        next.is_some_and(|wait| wait.0 < -by.0)
     }
 
-    /// Lanes that are not empty.
+    /// What is not at rest.
     pub(crate) async fn busy(&self) -> Vec<String> {
         let lanes = self.store.lanes().await.unwrap();
-        lanes.iter().filter(|lane| lane.size > 0).map(|lane| format!("{} {}", lane.lane, lane.size)).collect()
+        let lanes = lanes.iter().filter(|lane| lane.size > 0);
+        let mut busy: Vec<String> = lanes.map(|lane| format!("{} {}", lane.lane, lane.size)).collect();
+        let deadline = self.engine.deadline_trigger().next_in().await.unwrap();
+        busy.extend(deadline.map(|wait| format!("a deadline in {} ms", wait.0)));
+        let carried = self.place.on_its_way();
+        busy.extend((carried > 0).then(|| format!("{carried} messages")));
+        busy
     }
 
     /// Every invariant that the store can judge by itself.
@@ -121,8 +124,6 @@ impl Till {
     pub(crate) async fn close(self) {
         self.closing.send_replace(true);
         self.running.drain().await;
-        let store = self.store;
-        tokio::task::spawn_blocking(move || store.close()).await.unwrap();
     }
 }
 

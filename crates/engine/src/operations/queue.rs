@@ -19,6 +19,9 @@ use crate::engine::Engine;
 use crate::operations::job;
 use crate::store_bus::lane_of;
 
+/// So far the unsent reservations of a gate outside of the store are counted.
+const UNSENT_LIMIT: u64 = 100_000;
+
 /// One queue with its exhausted set.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QueueStatus {
@@ -48,7 +51,15 @@ pub async fn queues(engine: &Engine) -> Result<(Timestamp, Vec<QueueStatus>), Er
         let exhausted = of(&lane.dead_letters()).map_or(0, |dead| dead.size);
         QueueStatus { lane: of(&lane).unwrap_or_else(|| LaneStatus::empty(lane)), exhausted }
     };
-    Ok((engine.store().now().await?, names.into_iter().map(status).collect()))
+    let mut queues: Vec<QueueStatus> = names.into_iter().map(status).collect();
+    let send_due = queues.iter_mut().find(|one| one.lane.lane.as_str() == Lane::SEND_DUE);
+    // What waits in a gate that lives elsewhere is no lane of the store. One that is away must not hide the others.
+    if let Some(queue) = send_due.filter(|_| !engine.admission().lives_in_store())
+        && let Ok(unsent) = engine.admission().unsent(UNSENT_LIMIT).await
+    {
+        queue.lane.size = unsent.reservations;
+    }
+    Ok((engine.store().now().await?, queues))
 }
 
 /// Stops giving out a queue, or gives it out again; a repeat is harmless.
@@ -63,9 +74,12 @@ pub async fn set_paused(engine: &Engine, name: &str, paused: bool, actor: &str) 
     }
     tracing::info!(target: "onceward", event = "queue.paused", queue = name, paused, actor);
     if paused {
-        return engine.queue().pause(lane).await;
+        engine.queue().pause(lane).await?;
+        engine.pauses().forget();
+        return Ok(());
     }
     engine.queue().resume(lane).await?;
+    engine.pauses().forget();
     engine.signals().wake_all();
     Ok(())
 }

@@ -31,6 +31,7 @@ use onceward_domain::time::{Millis, Timestamp};
 use tokio::sync::Notify;
 
 use crate::engine::Engine;
+use crate::pauses;
 use crate::runtime::Signals;
 use crate::store_queue::claim_within;
 use crate::workers::asker::Round;
@@ -138,6 +139,9 @@ impl Worker {
     /// # Errors
     /// The ports'; the step may be taken again.
     pub async fn step(self, engine: &Engine) -> Result<Next, Error> {
+        if pauses::hold(engine, self).await? {
+            return Ok(Next::Wait(None));
+        }
         match self {
             Self::Sender => sender::step(engine).await,
             Self::Consumer => consumer::step(engine).await,

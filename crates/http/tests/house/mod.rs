@@ -1,24 +1,25 @@
-//! A house to test in: the router over the real engine over the model store, with a clock that is moved by hand.
+//! A house to test in: the router over the real engine over the place of a mode, with a clock that is moved by hand.
 #![allow(clippy::unwrap_used, dead_code, reason = "each test binary uses its part of the house")]
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::http::{HeaderMap, Method, Request};
+use onceward::Engine;
 use onceward::gate::Gate;
 use onceward::ledger::Ledger;
 use onceward::workers::{Next, Worker};
-use onceward::{Engine, Ports};
 use onceward_domain::derive::KeyRing;
 use onceward_domain::ports::provider::Provider;
 use onceward_domain::ports::sandbox::Sandbox;
 use onceward_domain::ports::store::Store;
 use onceward_domain::time::{Millis, Timestamp};
+use onceward_ground::{Mode, Place};
 use onceward_http::{Access, AppState, Parts, Settings};
 use onceward_testkit::clock::ManualClock;
 use onceward_testkit::ids::CountingIds;
-use onceward_testkit::model::ModelStore;
 use serde_json::{Value, json};
 use tower::ServiceExt;
 
@@ -26,6 +27,8 @@ use tower::ServiceExt;
 pub(crate) const NOON: i64 = 1_794_355_200_000;
 /// Steps after which a house that is still busy counts as one that never comes to rest.
 const STEPS_LIMIT: u32 = 20_000;
+/// How long a broker may take to bring what it was given.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 pub(crate) const SKU: &str = "/v1/activities/sale/skus/cup";
 pub(crate) const RESERVE: &str = "/v1/activities/sale/skus/cup/reservations";
@@ -36,6 +39,8 @@ pub(crate) struct House {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) engine: Engine,
     pub(crate) router: Router,
+    // The last to go: it takes the servers' part away from under the others.
+    place: Place,
 }
 
 /// An answer, read to its end.
@@ -87,21 +92,23 @@ pub(crate) fn buyer(user: &str, request: &str) -> Value {
 }
 
 impl House {
-    pub(crate) fn with(access: Access, settings: Settings) -> Self {
-        Self::banked(access, settings, Arc::new(ManualClock::new(Timestamp(NOON))), None)
+    pub(crate) async fn with(mode: Mode, access: Access, settings: Settings) -> Self {
+        Self::banked(mode, access, settings, Arc::new(ManualClock::new(Timestamp(NOON))), None).await
     }
 
     /// A house whose payments go to this provider, which is this bank.
-    pub(crate) fn banked(
+    pub(crate) async fn banked(
+        mode: Mode,
         access: Access,
         settings: Settings,
         clock: Arc<ManualClock>,
         bank: Option<(Arc<dyn Provider>, Arc<dyn Sandbox>)>,
     ) -> Self {
         let (providers, sandbox) = bank.map_or((Vec::new(), None), |(one, bank)| (vec![one], Some(bank)));
-        let store: Arc<dyn Store> = Arc::new(ModelStore::new(clock.clone()));
+        let place = Place::open(mode).await;
         let keys = KeyRing::new(&[(1, vec![7; 32])]).unwrap();
-        let ports = Ports::embedded(store.clone(), Arc::new(CountingIds::new("t"))).with_providers(providers);
+        let ports = place.ports(clock.clone(), Arc::new(CountingIds::new("t"))).await;
+        let (store, ports) = (ports.store.clone(), ports.with_providers(providers));
         let engine = Engine::new(ports, keys, onceward::Settings::default());
         let gate = Gate::open(engine.clone());
         let ledger = Ledger::open(engine.clone());
@@ -118,16 +125,16 @@ impl House {
             sandbox,
         };
         let router = onceward_http::router(AppState::new(parts));
-        Self { clock, store, engine, router }
+        Self { clock, store, engine, router, place }
     }
 
-    pub(crate) fn empty() -> Self {
-        Self::with(Access::open(), Settings::default())
+    pub(crate) async fn empty(mode: Mode) -> Self {
+        Self::with(mode, Access::open(), Settings::default()).await
     }
 
     /// A house with the sale `sale` and the SKU `cup`.
-    pub(crate) async fn selling(stock: i64, per_user_limit: i64) -> Self {
-        let house = Self::empty();
+    pub(crate) async fn selling(mode: Mode, stock: i64, per_user_limit: i64) -> Self {
+        let house = Self::empty(mode).await;
         assert_eq!(house.put("/v1/activities/sale", &activity()).await.status, 201);
         assert_eq!(house.put(SKU, &sku(stock, per_user_limit)).await.status, 201);
         house
@@ -166,15 +173,18 @@ impl House {
         self.ask(request.unwrap()).await
     }
 
-    /// Steps every worker until nobody has anything to do at this time.
+    /// Steps every worker until nobody has anything to do at this time, and nothing is on its way.
     pub(crate) async fn rest(&self) {
+        let until = Instant::now() + PATIENCE;
         for _ in 0..STEPS_LIMIT {
             let mut busy = 0;
             for worker in Worker::ALL.into_iter().filter(|worker| *worker != Worker::Watch) {
                 busy += u32::from(worker.step(&self.engine).await.unwrap() == Next::Again);
             }
-            if busy == 0 {
-                return;
+            match (busy, self.place.on_its_way()) {
+                (0, 0) => return,
+                (0, left) => assert!(Instant::now() < until, "{left} messages do not come"),
+                _ => {}
             }
         }
         panic!("the house never comes to rest");

@@ -10,6 +10,7 @@ use std::time::Duration;
 use onceward_domain::ports::provider::Provider;
 use onceward_domain::ports::sandbox::Sandbox;
 use onceward_domain::time::Timestamp;
+use onceward_ground::Mode;
 use onceward_http::{Access, Limits, Settings};
 use onceward_providers::sandbox::{Bank, BankOptions, Courier, SandboxProvider, Signer, Target};
 use onceward_testkit::clock::ManualClock;
@@ -44,7 +45,7 @@ impl Drop for Shop {
 }
 
 impl Shop {
-    pub(crate) async fn open(stock: i64, rules: &Value) -> Self {
+    pub(crate) async fn open(mode: Mode, stock: i64, rules: &Value) -> Self {
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let folder = std::env::temp_dir().join(format!("onceward-shop-{}-{number}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
@@ -57,7 +58,8 @@ impl Shop {
         let bank = Bank::open(&folder.join("sandbox-bank.jsonl"), options).unwrap();
         let provider: Arc<dyn Provider> = Arc::new(SandboxProvider::new(bank.clone()));
         let sandbox: Arc<dyn Sandbox> = Arc::new(bank.clone());
-        let house = House::banked(Access::open(), Settings::default(), clock, Some((provider, sandbox)));
+        let house =
+            House::banked(mode, Access::open(), Settings::default(), clock, Some((provider, sandbox))).await;
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let courier = Courier::new(bank.clone(), Target::at(listener.local_addr().unwrap()));
         let serving = onceward_http::serve(
@@ -75,8 +77,8 @@ impl Shop {
         Self { house, bank, courier, folder }
     }
 
-    pub(crate) async fn selling() -> Self {
-        Self::open(5, &json!({})).await
+    pub(crate) async fn selling(mode: Mode) -> Self {
+        Self::open(mode, 5, &json!({})).await
     }
 
     /// Places a direct order and answers its path.

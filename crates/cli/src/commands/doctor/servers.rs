@@ -34,6 +34,17 @@ pub(crate) fn redis(options: Options) -> Finding {
     }
 }
 
+/// Whether Redis tells of keys that run out, which the trigger `keyspace` listens to.
+pub(crate) fn events(options: Options) -> Finding {
+    match on_a_runtime(async { onceward_redis::events_needed(options).await }) {
+        Ok(None) => Finding::new("events", Verdict::Good, "Redis tells of keys that run out"),
+        Ok(Some(needed)) => {
+            Finding::new("events", Verdict::Warning, format!("{needed}; a start sets it where it may"))
+        }
+        Err(cause) => Finding::new("events", Verdict::Broken, cause.to_string()),
+    }
+}
+
 fn on_a_runtime<T>(question: impl Future<Output = Result<T, Error>>) -> Result<T, Failure> {
     let runtime =
         tokio::runtime::Runtime::new().map_err(|cause| Failure::other("starting the runtime", cause))?;
