@@ -186,8 +186,8 @@ fn cl_08_a_statement_of_many_pages_is_one_statement(mode: Mode) {
 
 #[test]
 fn fs_18_the_gate_of_an_embedded_server_is_shown_and_has_nothing_to_rebuild() {
-    let folder = Folder::new("operator-gate");
-    let server = Server::start(folder.path());
+    let site = Site::new(Mode::Embedded, "operator-gate");
+    let server = site.start();
     server.put_on_sale(5);
     let listed = json_of(&server, &["admission", "status"]);
     let counters = json!({ "available": 5, "open_reserved": 0, "committed": 0 });

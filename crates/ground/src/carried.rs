@@ -78,7 +78,7 @@ impl<B: Bus> Bus for Carried<B> {
         Box::pin(async move {
             let published = self.inner.publish(topic, messages).await?;
             for (id, outcome) in ids.into_iter().zip(&published) {
-                if *outcome == Published::Rejected {
+                if matches!(outcome, Published::Rejected | Published::Busy) {
                     self.load.waiting().remove(&(topic, id));
                 }
             }
@@ -106,7 +106,7 @@ impl<B: Bus> Bus for Carried<B> {
     fn settle(&self, topic: Topic, settlements: Vec<Settlement>) -> Answer<'_, ()> {
         let end = |one: &Settlement| match one {
             Settlement::Ack(receipt) | Settlement::Dead(receipt) => Some(receipt.clone()),
-            Settlement::Retry(..) => None,
+            Settlement::Retry(..) | Settlement::HandBack(..) => None,
         };
         let ends: Vec<Receipt> = settlements.iter().filter_map(end).collect();
         Box::pin(async move {

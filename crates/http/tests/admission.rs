@@ -4,6 +4,7 @@
 mod house;
 
 use house::{House, RESERVE, buyer};
+use onceward_ground::Mode;
 use serde_json::{Value, json};
 
 const GATES: &str = "/v1/ops/admission";
@@ -12,9 +13,9 @@ async fn rebuild(house: &House, sku: &str) -> house::Answer {
     house.post(&format!("{GATES}/{sku}/rebuild"), &json!({})).await
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn fs_18_a_gate_that_lives_in_the_store_is_shown_and_has_nothing_to_rebuild() {
-    let house = House::selling(5, 1).await;
+    let house = House::selling(Mode::Embedded, 5, 1).await;
     assert_eq!(house.post(RESERVE, &buyer("u1", "r1")).await.status, 202);
     let sku = house::SKU.strip_prefix("/v1/activities/").unwrap().replace("/skus", "");
     let shown = house.get(&format!("{GATES}/{sku}")).await;
@@ -34,9 +35,9 @@ async fn fs_18_a_gate_that_lives_in_the_store_is_shown_and_has_nothing_to_rebuil
     }
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn fs_18_gates_are_listed_page_by_page() {
-    let house = House::empty();
+    let house = House::empty(Mode::Embedded).await;
     assert_eq!(house.put("/v1/activities/sale", &house::activity()).await.status, 201);
     for sku in ["b", "a", "c"] {
         let path = format!("/v1/activities/sale/skus/{sku}");

@@ -14,7 +14,7 @@ const ENTRIES: &str = "/v1/accounts/studio/entries";
 const JOB: &str = "/v1/jobs/j";
 
 /// A house whose account `studio` was given 100 and has paid 40 for the job `j`.
-async fn opened() -> House {
+async fn opened(mode: Mode) -> House {
     let house = House::empty(mode).await;
     let gift = json!({ "amount": 100, "reference": "spring" });
     assert_eq!(house.post_with_key(&format!("{ACCOUNT}/grants"), "first", &gift).await.status, 201);
@@ -76,7 +76,7 @@ in_every_mode! {
 }
 
 async fn se_04_wrong_accounts_gifts_and_corrections(mode: Mode) {
-    let house = opened().await;
+    let house = opened(mode).await;
     const OTHER: &str = "/v1/accounts/other";
     const SPACED: &str = "/v1/accounts/two%20words";
     const GRANT: &str = "/v1/accounts/other/grants";
@@ -128,7 +128,7 @@ async fn se_04_wrong_accounts_gifts_and_corrections(mode: Mode) {
 }
 
 async fn se_04_wrong_jobs_reports_and_claims(mode: Mode) {
-    let house = opened().await;
+    let house = opened(mode).await;
     const OTHER: &str = "/v1/jobs/other";
     const FAIL: &str = "/v1/jobs/j/fail";
     const SUCCEED: &str = "/v1/jobs/j/succeed";
@@ -200,7 +200,7 @@ async fn se_04_wrong_jobs_reports_and_claims(mode: Mode) {
 }
 
 async fn se_04_wrong_questions_about_credits(mode: Mode) {
-    let house = opened().await;
+    let house = opened(mode).await;
     let table = [
         ("/v1/accounts/studio?at=yesterday", 422, "invalid", "/at"),
         ("/v1/accounts/studio?at=2026-11-11T00:00:00Z&at=2026-11-11T00:00:00Z", 400, "malformed", "/at"),

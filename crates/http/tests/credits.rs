@@ -15,7 +15,7 @@ const ENTRIES: &str = "/v1/accounts/studio/entries";
 const JOB: &str = "/v1/jobs/j";
 
 /// A house in which the account `studio` holds this many credits.
-async fn holding(amount: i64) -> House {
+async fn holding(mode: Mode, amount: i64) -> House {
     let house = House::empty(mode).await;
     let gift = house
         .post_with_key(
@@ -32,8 +32,8 @@ fn terms(cost: i64) -> Value {
     json!({ "account_id": "studio", "cost": cost })
 }
 
-async fn opened(amount: i64, max_attempts: i64) -> House {
-    let house = holding(amount).await;
+async fn opened(mode: Mode, amount: i64, max_attempts: i64) -> House {
+    let house = holding(mode, amount).await;
     let body = json!({ "account_id": "studio", "cost": 40, "max_attempts": max_attempts, "payload": { "scene": "lake" } });
     let job = house.put(JOB, &body).await;
     assert_eq!(job.status, 201, "{}", job.body);
@@ -155,7 +155,7 @@ async fn cl_01_a_gift_is_an_entry_once_per_key_and_opens_the_account(mode: Mode)
 }
 
 async fn cl_02_cl_03_a_job_is_charged_refunded_and_reclaimed_once_each(mode: Mode) {
-    let house = holding(100).await;
+    let house = holding(mode, 100).await;
     let job = house.put(JOB, &terms(40)).await;
     assert_eq!((job.status, &job.body["status"], &job.body["net"]), (201, &json!("RUNNING"), &json!(-40)));
     assert_eq!((&job.body["attempts"], &job.body["not_before"]), (&json!(1), &Value::Null));
@@ -188,7 +188,7 @@ async fn cl_02_cl_03_a_job_is_charged_refunded_and_reclaimed_once_each(mode: Mod
 }
 
 async fn cl_03_a_delivery_without_a_failure_takes_nothing_more(mode: Mode) {
-    let house = opened(40, 5).await;
+    let house = opened(mode, 40, 5).await;
     let path = format!("{JOB}/succeed");
     let bare = house.ask(Request::post(&path).body(Body::empty()).unwrap()).await;
     assert_eq!((bare.status, &bare.body["status"]), (200, &json!("DELIVERED")), "the body may be left out");
@@ -199,7 +199,7 @@ async fn cl_03_a_delivery_without_a_failure_takes_nothing_more(mode: Mode) {
 }
 
 async fn cl_07_a_job_is_opened_only_with_credit_for_it_unless_the_account_may_owe(mode: Mode) {
-    let house = holding(39).await;
+    let house = holding(mode, 39).await;
     let refused = house.put(JOB, &terms(40)).await;
     assert_eq!((refused.status, refused.code()), (409, "insufficient_credit"));
     refused.assert_problem();
@@ -218,7 +218,7 @@ async fn cl_07_a_job_is_opened_only_with_credit_for_it_unless_the_account_may_ow
 }
 
 async fn cl_05_what_the_refund_bought_is_no_reason_to_give_a_delivery_away(mode: Mode) {
-    let house = opened(40, 5).await;
+    let house = opened(mode, 40, 5).await;
     assert_eq!(fail(&house, true, None).await.status, 200);
     assert_eq!(house.put("/v1/jobs/next", &terms(40)).await.status, 201, "the refund is spent");
     assert_eq!(succeed(&house, None).await.status, 200);
@@ -227,7 +227,7 @@ async fn cl_05_what_the_refund_bought_is_no_reason_to_give_a_delivery_away(mode:
 }
 
 async fn cl_06_f2_a_stale_token_moves_nothing_in_the_queue_while_the_ledger_takes_what_is_true(mode: Mode) {
-    let house = opened(100, 5).await;
+    let house = opened(mode, 100, 5).await;
     assert_eq!(fail(&house, true, None).await.status, 200);
     assert!(claim(&house, "early").await.is_empty(), "its time has not come");
     house.clock.advance(Millis(1_000));
@@ -273,7 +273,7 @@ async fn cl_06_f2_a_stale_token_moves_nothing_in_the_queue_while_the_ledger_take
 }
 
 async fn cl_06_waits_grow_and_past_the_cap_only_a_person_sets_it_going_again(mode: Mode) {
-    let house = opened(100, 4).await;
+    let house = opened(mode, 100, 4).await;
     let mut token = None;
     for (wait, attempt) in [(1_000, 1), (2_000, 2), (4_000, 3)] {
         let failed = fail(&house, true, token).await.body;
@@ -303,7 +303,7 @@ async fn cl_06_waits_grow_and_past_the_cap_only_a_person_sets_it_going_again(mod
 }
 
 async fn cl_05_a_delivery_after_the_dead_letter_is_one(mode: Mode) {
-    let house = opened(100, 1).await;
+    let house = opened(mode, 100, 1).await;
     assert_eq!(fail(&house, true, None).await.body["status"], "DEAD_LETTER");
     assert_eq!(succeed(&house, None).await.body["status"], "DELIVERED");
     assert_eq!(state(&house).await, is("DELIVERED", true, true, -40));
@@ -312,7 +312,7 @@ async fn cl_05_a_delivery_after_the_dead_letter_is_one(mode: Mode) {
 }
 
 async fn c_27_a_payload_comes_back_to_the_last_digit_and_a_repeat_is_recognised(mode: Mode) {
-    let house = holding(100).await;
+    let house = holding(mode, 100).await;
     let text = |payload: &str| format!(r#"{{"account_id":"studio","cost":40,"payload":{payload}}}"#);
     let huge = r#"{"z": 201605131024011015123456789, "a": [0.10, 1E400]}"#;
     assert_eq!(house.send(Method::PUT, JOB, text(huge)).await.status, 201);
@@ -328,7 +328,7 @@ async fn c_27_a_payload_comes_back_to_the_last_digit_and_a_repeat_is_recognised(
 }
 
 async fn cl_08_a_balance_at_any_moment(mode: Mode) {
-    let house = holding(10).await;
+    let house = holding(mode, 10).await;
     for number in 1..=3 {
         house.clock.advance(Millis(1_000));
         let gift = json!({ "amount": 10, "reference": "more" });
@@ -363,7 +363,7 @@ async fn csv(house: &House, path: &str) -> Answer {
 }
 
 async fn cl_08_a_statement_is_replayed_page_by_page_in_json_and_csv(mode: Mode) {
-    let house = holding(100).await;
+    let house = holding(mode, 100).await;
     house.put(JOB, &terms(40)).await;
     fail(&house, false, None).await;
     let odd = json!({ "amount": 1, "reference": "=1+1, \"so\"" });

@@ -6,6 +6,7 @@ mod house;
 use axum::body::Body;
 use axum::http::Request;
 use house::{Answer, House};
+use onceward_ground::Mode;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use serde_json::{Map, Value, json};
@@ -116,7 +117,7 @@ fn judge(before: &str, after: &str, answer: &Answer, about: &str) {
 #[test]
 fn se_04_any_input_at_any_route_is_answered_and_refusals_change_nothing() {
     let runtime = Runtime::new().unwrap();
-    let house = runtime.block_on(House::selling(1_000, 2));
+    let house = runtime.block_on(House::selling(Mode::Embedded, 1_000, 2));
     let input = (prop::sample::select(operations()), segment(), segment(), query(), body(), any::<bool>());
     let mut runner = TestRunner::new(Config { cases: CASES, failure_persistence: None, ..Config::default() });
     let result = runner.run(&input, |((method, template), one, two, query, body, is_json)| {
@@ -151,7 +152,7 @@ fn se_04_any_input_at_any_route_is_answered_and_refusals_change_nothing() {
 #[test]
 fn se_04_bodies_that_are_nearly_right() {
     let runtime = Runtime::new().unwrap();
-    let house = runtime.block_on(House::selling(1_000, 2));
+    let house = runtime.block_on(House::selling(Mode::Embedded, 1_000, 2));
     let good = [
         ("PUT", "/v1/activities/other", house::activity()),
         ("PUT", house::SKU, house::sku(1_000, 2)),

@@ -29,7 +29,7 @@ async fn leave(shop: &Shop, user: &str) -> Answer {
     shop.ask(Request::builder().method(Method::DELETE).uri(path).body(Body::empty()).unwrap()).await
 }
 
-async fn gathered(via: &str, users: &[&str]) -> Shop {
+async fn gathered(mode: Mode, via: &str, users: &[&str]) -> Shop {
     let shop = Shop::selling(mode).await;
     assert_eq!(shop.put(GROUP, &terms(via, 1)).await.status, 201);
     for user in users {
@@ -51,7 +51,7 @@ in_every_mode! {
 }
 
 async fn gs_01_a_group_order_from_its_making_to_its_settlement(mode: Mode) {
-    let shop = gathered("sandbox", &["ann", "bob"]).await;
+    let shop = gathered(mode, "sandbox", &["ann", "bob"]).await;
     assert_eq!(shop.put(GROUP, &terms("sandbox", 1)).await.status, 200);
     let other = shop.put(GROUP, &terms("sandbox", 2)).await;
     assert_eq!((other.status, other.code()), (409, "conflict"));
@@ -96,7 +96,7 @@ async fn gs_01_a_group_order_from_its_making_to_its_settlement(mode: Mode) {
 }
 
 async fn gs_06_a_failed_group_is_settled_by_hand_and_by_nobody_else(mode: Mode) {
-    let shop = gathered("sandbox", &["ann"]).await;
+    let shop = gathered(mode, "sandbox", &["ann"]).await;
     let early = shop.post_with_key(&format!("{GROUP}/settle"), "early", &json!({})).await;
     assert_eq!(
         (early.status, early.code(), &early.body["group_status"]),
@@ -129,7 +129,7 @@ async fn gs_06_a_failed_group_is_settled_by_hand_and_by_nobody_else(mode: Mode) 
 }
 
 async fn gs_05_declined_and_unknown_are_shown(mode: Mode) {
-    let shop = gathered("sandbox", &["ann"]).await;
+    let shop = gathered(mode, "sandbox", &["ann"]).await;
     shop.mode(json!({ "charge": "timeout", "query": "timeout" })).await;
     shop.pass(60_000).await;
     assert_eq!(charges(&shop.get(GROUP).await.body), ["UNKNOWN"]);
