@@ -9,6 +9,9 @@ use onceward_domain::time::Timestamp;
 
 use crate::engine::Engine;
 
+/// Most SKUs whose counters a gate outside of the store is asked for.
+const GATES_LIMIT: usize = 256;
+
 /// The engine at a glance.
 #[derive(Debug, Clone)]
 pub struct Overview {
@@ -28,13 +31,20 @@ pub async fn invariants(engine: &Engine) -> Result<Vec<Check>, Error> {
     Ok(audit::judge(&engine.store().tally().await?))
 }
 
-/// Lanes and sums.
+/// Lanes and sums, with the counters of the gate, wherever it lives.
 ///
 /// # Errors
 /// The store's.
 pub async fn overview(engine: &Engine) -> Result<Overview, Error> {
     let lanes = engine.store().lanes().await?;
-    let tally = engine.store().tally().await?;
+    let mut tally = engine.store().tally().await?;
+    if !engine.admission().lives_in_store() {
+        for sku in tally.skus.iter_mut().take(GATES_LIMIT) {
+            // A gate that is away hides counters and nothing else, and is not waited for once more.
+            let Ok(counters) = engine.admission().counters(sku.sku.key.clone()).await else { break };
+            sku.bucket = counters;
+        }
+    }
     Ok(Overview { now: tally.now, lanes, tally })
 }
 

@@ -201,6 +201,8 @@ impl House {
     pub(crate) async fn stored(&self) -> String {
         let mut overview = self.get("/v1/ops/overview").await.body;
         overview["now"] = Value::Null;
+        // A store's files grow and shrink by themselves.
+        overview["store"]["bytes"] = Value::Null;
         overview.to_string()
     }
 }

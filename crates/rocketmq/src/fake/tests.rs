@@ -118,7 +118,7 @@ async fn dr_02_a_send_is_what_its_answer_says_and_unknown_without_one() {
         (Fault::LoseRequest, Published::Unknown, 0),
         (Fault::Hang, Published::Unknown, 1),
         (Fault::Refuse(50_401), Published::Unknown, 0),
-        (Fault::Refuse(42_900), Published::Rejected, 0),
+        (Fault::Refuse(42_900), Published::Busy, 0),
     ];
     for (fault, expected, stored) in table {
         let house = House::new().await;
