@@ -122,8 +122,10 @@ fn killed(site: &Site, trigger: TriggerKind) -> Outcome {
     }
     let server = serve(site, trigger);
     ended(&server, &orders);
-    let lost = swept(&server);
-    assert!(!forgets(trigger) || lost == 4, "{trigger:?} was to forget all four, and {lost} were swept");
+    if forgets(trigger) {
+        // What is counted is counted after its commit, which others may see a moment before.
+        comes_true("the sweep has found all four", || swept(&server) == 4);
+    }
     let outcome = outcome(&server, "killed", &orders);
     assert!(server.terminate().success());
     outcome
