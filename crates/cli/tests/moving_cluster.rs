@@ -104,7 +104,12 @@ fn em_05_a_shop_that_moved_to_postgres_and_back_is_the_same() {
     // Only what an embedded gate keeps in its journal has become rows.
     let (before, after) = (lines(&file), lines(&back));
     let moved: BTreeSet<&str> = before.symmetric_difference(&after).map(|line| table_of(line)).collect();
-    assert_eq!(moved, BTreeSet::from(["due", "purchase", "word"]), "{:#?}", before.symmetric_difference(&after));
+    assert_eq!(
+        moved,
+        BTreeSet::from(["due", "purchase", "word"]),
+        "{:#?}",
+        before.symmetric_difference(&after)
+    );
 
     let third = beside("cluster-back", first.path());
     went_well(&import(third.path(), &[], &back));
