@@ -17,7 +17,6 @@ use onceward_domain::ports::Answer;
 use onceward_domain::ports::bus::Topic;
 use onceward_domain::ports::store::{Store, Work};
 use onceward_domain::time::Millis;
-use onceward_testkit::block_on::block_on;
 use onceward_testkit::ids::CountingIds;
 
 /// What of the store is away.
@@ -110,16 +109,17 @@ fn fs_16_a_store_that_is_away_uses_up_no_tries_of_messages_and_events() {
 #[test]
 fn fs_11_what_a_bus_held_before_another_was_used_is_brought_over() {
     let (house, post) = two_stores();
-    // A gate over a journal is alone: what another one let in it knows only when it begins. So each step is a process of its own.
-    let before = |worker: Worker| block_on(worker.step(&engine_over(house.store.clone()))).unwrap();
+    // The gate over a journal is alone: the process that has the other bus begins when this one has ended.
+    let engine = engine_over(house.store.clone());
+    let before = House { clock: house.clock.clone(), store: house.store.clone(), engine };
     for user in ["u1", "u2"] {
-        house.reserve(user, "r1", 1);
-        before(Worker::Sender);
+        before.reserve(user, "r1", 1);
+        before.step(Worker::Sender).unwrap();
     }
-    before(Worker::Consumer);
-    house.reserve("u3", "r1", 1);
+    before.step(Worker::Consumer).unwrap();
+    before.reserve("u3", "r1", 1);
     for worker in [Worker::Sender, Worker::Relay] {
-        before(worker);
+        before.step(worker).unwrap();
     }
     let lane = |topic: Topic| format!("bus/{}/{}", topic.name(), topic.group());
     assert_eq!(
