@@ -341,7 +341,15 @@ impl Admission for JournalAdmission {
                     Some(known) if OrderCreateRequested::of(known) == *message => Birth::Reserved,
                     Some(_) => Birth::Contradicted,
                 };
-            self.ask(|open| messages.iter().map(|message| birth(open, message)).collect()).await
+            let judge = |open: &OpenReservations| -> Vec<Birth> {
+                messages.iter().map(|message| birth(open, message)).collect()
+            };
+            let births = self.ask(judge).await?;
+            if births.contains(&Birth::Absent) {
+                // An entry is durable a moment before its batch is remembered: a deadline may pass in between.
+                return self.ask_in_turn(judge).await;
+            }
+            Ok(births)
         })
     }
 
