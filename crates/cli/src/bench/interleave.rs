@@ -44,9 +44,16 @@ where
         baseline.push(run_baseline().await?);
         measured.push(run_measured().await?);
     }
-    let (baseline_median, measured_median) = (median(&baseline), median(&measured));
-    let ratio = (baseline_median > 0.0).then(|| measured_median / baseline_median);
-    Ok(Interleaved { baseline, measured, baseline_median, measured_median, ratio })
+    Ok(Interleaved::of(baseline, measured))
+}
+
+impl Interleaved {
+    /// The comparison of the figures of rounds that have been run.
+    pub(crate) fn of(baseline: Vec<f64>, measured: Vec<f64>) -> Self {
+        let (baseline_median, measured_median) = (median(&baseline), median(&measured));
+        let ratio = (baseline_median > 0.0).then(|| measured_median / baseline_median);
+        Self { baseline, measured, baseline_median, measured_median, ratio }
+    }
 }
 
 /// The middle figure, or the mean of the two middle ones; 0 of none.

@@ -14,6 +14,9 @@ use std::io::{self, Write};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
+use super::histogram::Histogram;
+use super::interleave::Interleaved;
+
 /// The widest line of a table.
 const WIDTH: usize = 80;
 const INDENT: usize = 2;
@@ -56,6 +59,25 @@ impl Report {
             machine: machine.clone(),
             extra: Map::new(),
         }
+    }
+
+    /// A report of interleaved rounds: both medians, their ratio, and every round.
+    pub(crate) fn against(scenario: &str, compared: Interleaved, machine: &Machine) -> Self {
+        let mut report = Self::new(scenario, compared.measured_median, machine)
+            .with_parameter("rounds", compared.measured.len())
+            .with_extra("rounds_per_second", compared.measured)
+            .with_extra("baseline_rounds_per_second", compared.baseline);
+        report.baseline_per_second = Some(compared.baseline_median);
+        report.ratio = compared.ratio;
+        report
+    }
+
+    /// Adds how long single answers took.
+    #[must_use]
+    pub(crate) fn with_latency(mut self, latency: &Histogram) -> Self {
+        self.p50_us = latency.percentile_us(50);
+        self.p99_us = latency.percentile_us(99);
+        self
     }
 
     /// Notes what the scenario was run with.

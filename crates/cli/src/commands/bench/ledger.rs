@@ -77,16 +77,14 @@ async fn measure(part: &str, accounts: u64, effort: &Effort, machine: &Machine) 
     let stored =
         folder_bytes(folder.path()).map_err(|cause| Failure::other("looking at the store", cause))?;
     let entries = jobs * ENTRIES_PER_JOB * u64::from(effort.rounds.get());
-    let mut report = Report::new(part, median(&rates), machine)
+    Ok(Report::new(part, median(&rates), machine)
         .with_parameter("accounts", accounts)
         .with_parameter("entries", jobs * ENTRIES_PER_JOB)
         .with_parameter("jobs_at_once", JOBS_AT_ONCE)
         .with_parameter("rounds", effort.rounds.get())
         .with_extra("rounds_per_second", rates)
-        .with_extra("stored_bytes_per_entry", stored as f64 / entries as f64);
-    report.p50_us = answers.percentile_us(50);
-    report.p99_us = answers.percentile_us(99);
-    Ok(report)
+        .with_extra("stored_bytes_per_entry", stored as f64 / entries as f64)
+        .with_latency(&answers))
 }
 
 fn account(number: u64) -> AccountId {

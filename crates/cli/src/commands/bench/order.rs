@@ -152,21 +152,15 @@ async fn against_the_plain_way(effort: &Effort, machine: &Machine) -> Result<Rep
     )
     .await?;
     let bytes = bytes.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
-    let mut report = Report::new("order", compared.measured_median, machine)
+    Ok(Report::against("order", compared, machine)
         .with_parameter("batch", FULL_BATCH)
         .with_parameter("orders", count)
         .with_parameter("plain_orders", plain_count)
-        .with_parameter("rounds", effort.rounds.get())
         .with_extra("written_bytes_per_order", median(&bytes.written))
         .with_extra("written_bytes_per_order_with_checkpoint", median(&bytes.written_with_checkpoint))
         .with_extra("stored_bytes_per_order", median(&bytes.stored))
         .with_extra("plain_written_bytes_per_order", median(&bytes.plain_written))
-        .with_extra("plain_stored_bytes_per_order", median(&bytes.plain_grown))
-        .with_extra("rounds_per_second", compared.measured)
-        .with_extra("baseline_rounds_per_second", compared.baseline);
-    report.baseline_per_second = Some(compared.baseline_median);
-    report.ratio = compared.ratio;
-    Ok(report)
+        .with_extra("plain_stored_bytes_per_order", median(&bytes.plain_grown)))
 }
 
 async fn plain_round(effort: &Effort, count: u64) -> Result<plain::PlainRun, Failure> {

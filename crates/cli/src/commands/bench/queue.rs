@@ -233,15 +233,13 @@ fn report(size: u64, effort: &Effort, growth: Growth, rounds: &[Round], machine:
     let rates: Vec<f64> = rounds.iter().map(|round| round.per_second).collect();
     let mut claims = Histogram::new();
     rounds.iter().for_each(|round| claims.merge(&round.claims));
-    let mut report = Report::new("queue", median(&rates), machine)
+    Report::new("queue", median(&rates), machine)
         .with_parameter("members", size)
         .with_parameter("claimed_together", CLAIM)
         .with_parameter("due", effort.count)
         .with_parameter("rounds", effort.rounds.get())
         .with_extra("rounds_per_second", rates)
         .with_extra("bytes_per_member", growth.bytes_per_member)
-        .with_extra("filled_per_second", growth.per_second);
-    report.p50_us = claims.percentile_us(50);
-    report.p99_us = claims.percentile_us(99);
-    report
+        .with_extra("filled_per_second", growth.per_second)
+        .with_latency(&claims)
 }

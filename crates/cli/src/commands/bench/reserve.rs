@@ -163,14 +163,12 @@ async fn in_process(effort: &Effort, machine: &Machine, outcome: Outcome) -> Res
     drop(gate);
     shop.close().await?;
     let median = crate::bench::interleave::median(&figures);
-    let mut report = Report::new(&gate_part(outcome), median, machine)
+    Ok(Report::new(&gate_part(outcome), median, machine)
         .with_parameter("tasks", TASKS)
         .with_parameter("requests", effort.count)
         .with_parameter("rounds", effort.rounds.get())
-        .with_extra("rounds_per_second", figures);
-    report.p50_us = latency.percentile_us(50);
-    report.p99_us = latency.percentile_us(99);
-    Ok(report)
+        .with_extra("rounds_per_second", figures)
+        .with_latency(&latency))
 }
 
 async fn at_the_gate(
@@ -260,19 +258,11 @@ async fn over_http(effort: &Effort, machine: &Machine, case: &Case) -> Result<Re
     .await?;
     served.end().await?;
     let latency = latency.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
-    let mut report =
-        Report::new(&format!("reserve.http.{}", outcome.name()), compared.measured_median, machine)
-            .with_parameter("connections", connections)
-            .with_parameter("roles", roles.name())
-            .with_parameter("requests", effort.count)
-            .with_parameter("rounds", effort.rounds.get())
-            .with_extra("rounds_per_second", compared.measured)
-            .with_extra("baseline_rounds_per_second", compared.baseline);
-    report.baseline_per_second = Some(compared.baseline_median);
-    report.ratio = compared.ratio;
-    report.p50_us = latency.percentile_us(50);
-    report.p99_us = latency.percentile_us(99);
-    Ok(report)
+    Ok(Report::against(&format!("reserve.http.{}", outcome.name()), compared, machine)
+        .with_parameter("connections", connections)
+        .with_parameter("roles", roles.name())
+        .with_parameter("requests", effort.count)
+        .with_latency(&latency))
 }
 
 /// Asks once for each of the next buyers.
@@ -293,10 +283,8 @@ async fn until_ordered(effort: &Effort, machine: &Machine) -> Result<Report, Fai
     let served = Served::start(effort, &Role::ALL).await?;
     let measured = latency::measure(served.serving.address, 0, effort.count / 4).await?;
     served.end().await?;
-    let mut report = Report::new("reserve.until_ordered", measured.per_second, machine)
+    Ok(Report::new("reserve.until_ordered", measured.per_second, machine)
         .with_parameter("buyers_at_once", latency::BUYERS_AT_ONCE)
-        .with_parameter("requests", effort.count / 4);
-    report.p50_us = measured.latency.percentile_us(50);
-    report.p99_us = measured.latency.percentile_us(99);
-    Ok(report)
+        .with_parameter("requests", effort.count / 4)
+        .with_latency(&measured.latency))
 }

@@ -10,7 +10,7 @@ use std::sync::{Mutex, PoisonError};
 use super::places::Places;
 use super::shop::{Shop, Way};
 use super::{Effort, Failure, Machine, Report};
-use crate::bench::interleave::{interleave, median};
+use crate::bench::interleave::{Interleaved, interleave, median};
 use crate::bench::row_by_row::{self, Form, Plan, Run};
 use crate::bench::server::{Schema, log_position};
 use crate::output;
@@ -94,22 +94,16 @@ async fn compared(
     )
     .await?;
     let (plain_bytes, bytes) = bytes.into_inner().unwrap_or_else(PoisonError::into_inner);
-    let mut report = Report::new(case.part, compared.measured_median, machine)
+    Ok(Report::against(case.part, compared, machine)
         .with_parameter("skus", case.skus)
         .with_parameter("orders", effort.count)
         .with_parameter("plain_orders", plan.messages)
         .with_parameter("plain_form", format!("{:?}", case.form))
         .with_parameter("plain_sessions", clients)
-        .with_parameter("rounds", effort.rounds.get())
         .with_extra("plain_per_second_by_sessions", tried)
         .with_extra("log_bytes_per_order", median(&bytes))
         .with_extra("plain_log_bytes_per_order", median(&plain_bytes))
-        .with_extra("log_bytes_ratio", median(&bytes) / median(&plain_bytes))
-        .with_extra("rounds_per_second", compared.measured)
-        .with_extra("baseline_rounds_per_second", compared.baseline);
-    report.baseline_per_second = Some(compared.baseline_median);
-    report.ratio = compared.ratio;
-    Ok(report)
+        .with_extra("log_bytes_ratio", median(&bytes) / median(&plain_bytes)))
 }
 
 /// The number of sessions with which the plain way is fastest, and what each number gave.
@@ -176,14 +170,10 @@ async fn large(effort: &Effort, machine: &Machine, places: &Places) -> Result<Re
                 made += effort.count;
             }
             shop.close().await;
-            let mut report = Report::new(LARGE, median(&after), machine)
+            Ok(Report::against(LARGE, Interleaved::of(before, after), machine)
                 .with_parameter("orders", effort.count)
                 .with_parameter("orders_before", there)
-                .with_parameter("rounds", effort.rounds.get())
-                .with_extra("log_bytes_per_order", median(&bytes));
-            report.baseline_per_second = Some(median(&before));
-            report.ratio = Some(median(&after) / median(&before));
-            Ok(report.with_extra("rounds_per_second", after).with_extra("baseline_rounds_per_second", before))
+                .with_extra("log_bytes_per_order", median(&bytes)))
         })
         .await
 }

@@ -98,22 +98,15 @@ async fn compared(effort: &Effort, machine: &Machine, places: &Places) -> Result
     )
     .await?;
     let claims = claims.into_inner().unwrap_or_else(PoisonError::into_inner);
-    let mut report = Report::new(COMPARED, compared.measured_median, machine)
+    Ok(Report::against(COMPARED, compared, machine)
         .with_parameter("due", effort.count)
         .with_parameter("claimed_together", TOGETHER)
         .with_parameter("claimers", CLAIMERS)
         .with_parameter("bullmq_jobs", jobs)
         .with_parameter("bullmq_threads", tuning.threads)
         .with_parameter("bullmq_concurrency", tuning.concurrency)
-        .with_parameter("rounds", effort.rounds.get())
         .with_extra("bullmq_per_second_by_tuning", tried)
-        .with_extra("rounds_per_second", compared.measured)
-        .with_extra("baseline_rounds_per_second", compared.baseline);
-    report.baseline_per_second = Some(compared.baseline_median);
-    report.ratio = compared.ratio;
-    report.p50_us = claims.percentile_us(50);
-    report.p99_us = claims.percentile_us(99);
-    Ok(report)
+        .with_latency(&claims))
 }
 
 async fn jobs_per_second(places: &Places, folder: &Path, tuning: Tuning, jobs: u64) -> Result<f64, Failure> {
@@ -159,22 +152,16 @@ async fn by_members(effort: &Effort, machine: &Machine, options: Options) -> Res
     let compared =
         interleave(effort.rounds, async || round(&few, 0).await, async || round(&many, 1).await).await?;
     let [few_claims, claims] = claims.map(|one| one.into_inner().unwrap_or_else(PoisonError::into_inner));
-    let mut report = Report::new(MEMBERS, compared.measured_median, machine)
+    let cost = compared.baseline_median / compared.measured_median;
+    Ok(Report::against(MEMBERS, compared, machine)
         .with_parameter("members", effort.members)
         .with_parameter("baseline_members", FEW)
         .with_parameter("due", effort.count)
         .with_parameter("claimed_together", TOGETHER)
-        .with_parameter("rounds", effort.rounds.get())
-        .with_extra("cost_ratio", compared.baseline_median / compared.measured_median)
+        .with_extra("cost_ratio", cost)
         .with_extra("baseline_p50_us", few_claims.percentile_us(50))
         .with_extra("baseline_p99_us", few_claims.percentile_us(99))
-        .with_extra("rounds_per_second", compared.measured)
-        .with_extra("baseline_rounds_per_second", compared.baseline);
-    report.baseline_per_second = Some(compared.baseline_median);
-    report.ratio = compared.ratio;
-    report.p50_us = claims.percentile_us(50);
-    report.p99_us = claims.percentile_us(99);
-    Ok(report)
+        .with_latency(&claims))
 }
 
 /// All members are due, and all of them are taken.
@@ -185,12 +172,10 @@ async fn flood(effort: &Effort, machine: &Machine, options: Options) -> Result<R
     put_due(&*queue, &lane, "due", 0..effort.members).await?;
     let filled = effort.members as f64 / started.elapsed().as_secs_f64();
     let (rate, claims) = together(&queue, &lane, effort.members).await?;
-    let mut report = Report::new(FLOOD, rate, machine)
+    Ok(Report::new(FLOOD, rate, machine)
         .with_parameter("members", effort.members)
         .with_parameter("claimed_together", TOGETHER)
         .with_parameter("claimers", CLAIMERS)
-        .with_extra("filled_per_second", filled);
-    report.p50_us = claims.percentile_us(50);
-    report.p99_us = claims.percentile_us(99);
-    Ok(report)
+        .with_extra("filled_per_second", filled)
+        .with_latency(&claims))
 }

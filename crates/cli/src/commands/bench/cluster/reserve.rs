@@ -87,19 +87,13 @@ async fn compared(
     )
     .await?;
     let (plain_bytes, bytes) = bytes.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
-    let mut report = Report::new(part, compared.measured_median, machine)
+    Ok(Report::against(part, compared, machine)
         .with_parameter("reservations", run.buyers)
         .with_parameter("batches_under_way", BATCHES)
         .with_parameter("batch", BATCH)
-        .with_parameter("rounds", effort.rounds.get())
         .with_extra("bytes_per_reservation", median(&bytes))
         .with_extra("plain_bytes_per_reservation", median(&plain_bytes))
-        .with_extra("bytes_ratio", median(&bytes) / median(&plain_bytes))
-        .with_extra("rounds_per_second", compared.measured)
-        .with_extra("baseline_rounds_per_second", compared.baseline);
-    report.baseline_per_second = Some(compared.baseline_median);
-    report.ratio = compared.ratio;
-    Ok(report)
+        .with_extra("bytes_ratio", median(&bytes) / median(&plain_bytes)))
 }
 
 /// The sale as the store of record has it; the gate reads it once.

@@ -133,16 +133,14 @@ async fn all_winners(effort: &Effort, machine: &Machine, part: &str, shop: &Shop
         shop.until_projected(made).await?;
     }
     serving.end().await?;
-    let mut report = Report::new(part, median(&rates), machine)
+    Ok(Report::new(part, median(&rates), machine)
         .with_parameter("connections", CONNECTIONS)
         .with_parameter("winners", effort.count)
         .with_parameter("rounds", effort.rounds.get())
         .with_extra("queued_per_second", median(&queued))
         .with_extra("rounds_per_second", rates)
-        .with_extra("rounds_queued_per_second", queued);
-    report.p50_us = latency.percentile_us(50);
-    report.p99_us = latency.percentile_us(99);
-    Ok(report)
+        .with_extra("rounds_queued_per_second", queued)
+        .with_latency(&latency))
 }
 
 async fn until_ordered(
@@ -156,10 +154,8 @@ async fn until_ordered(
     let measured = latency::measure(serving.address, FIRST, buyers).await?;
     shop.until_projected(FIRST + buyers).await?;
     serving.end().await?;
-    let mut report = Report::new(part, measured.per_second, machine)
+    Ok(Report::new(part, measured.per_second, machine)
         .with_parameter("buyers_at_once", latency::BUYERS_AT_ONCE)
-        .with_parameter("winners", buyers);
-    report.p50_us = measured.latency.percentile_us(50);
-    report.p99_us = measured.latency.percentile_us(99);
-    Ok(report)
+        .with_parameter("winners", buyers)
+        .with_latency(&measured.latency))
 }
