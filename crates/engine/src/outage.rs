@@ -8,6 +8,7 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use onceward_domain::error::{Class, Error};
+use onceward_domain::ports::Answer;
 use onceward_domain::ports::bus::{Delivery, Settlement, Topic};
 
 use crate::engine::Engine;
@@ -32,20 +33,33 @@ impl Outage {
         Ok(())
     }
 
-    /// A round was decided.
-    pub(crate) fn is_over(&self) {
-        self.rounds.store(0, Ordering::Relaxed);
+    /// Decides what was taken, batch by batch, and settles each batch after it was decided.
+    ///
+    /// # Errors
+    /// Of the batch that failed, or the bus's; what was not settled comes again.
+    pub(crate) async fn decide_all(
+        &self,
+        engine: &Engine,
+        topic: Topic,
+        deliveries: &[Delivery],
+        decide: for<'a> fn(&'a Engine, &'a [Delivery]) -> Answer<'a, Vec<Settlement>>,
+    ) -> Result<(), Error> {
+        let mut left = deliveries;
+        while !left.is_empty() {
+            let (batch, others) = left.split_at(left.len().min(engine.settings().order_batch));
+            match decide(engine, batch).await {
+                Ok(settlements) => engine.bus().settle(topic, settlements).await?,
+                Err(error) => return Err(self.give_up(engine, topic, left, error).await),
+            }
+            self.rounds.store(0, Ordering::Relaxed);
+            left = others;
+        }
+        Ok(())
     }
 
     /// A round failed with this error, which is given back. Where it says that somebody was away, what is left in hand is handed
     /// back, for longer from round to round; any other counts, as soon as the leases end.
-    pub(crate) async fn give_up(
-        &self,
-        engine: &Engine,
-        topic: Topic,
-        left: &[Delivery],
-        error: Error,
-    ) -> Error {
+    async fn give_up(&self, engine: &Engine, topic: Topic, left: &[Delivery], error: Error) -> Error {
         if error.class() != Class::Retryable {
             return error;
         }

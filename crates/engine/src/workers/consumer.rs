@@ -41,16 +41,9 @@ pub async fn step(engine: &Engine) -> Result<Next, Error> {
     if deliveries.is_empty() {
         return wait_until(engine, engine.bus().next_delivery(Topic::OrderCreate).await?).await;
     }
-    let mut left = &*deliveries;
-    while !left.is_empty() {
-        let (batch, others) = left.split_at(left.len().min(settings.order_batch));
-        match handle(engine, batch).await {
-            Ok(settlements) => engine.bus().settle(Topic::OrderCreate, settlements).await?,
-            Err(error) => return Err(outage.give_up(engine, Topic::OrderCreate, left, error).await),
-        }
-        outage.is_over();
-        left = others;
-    }
+    outage
+        .decide_all(engine, Topic::OrderCreate, &deliveries, |engine, batch| Box::pin(handle(engine, batch)))
+        .await?;
     if settings.governor.orders_per_second.is_some() {
         engine.governor().asked(engine.store().now().await?, deliveries.len(), &settings.governor);
     }

@@ -24,16 +24,9 @@ pub async fn step(engine: &Engine) -> Result<Next, Error> {
     if deliveries.is_empty() {
         return wait_until(engine, engine.bus().next_delivery(Topic::Events).await?).await;
     }
-    let mut left = &*deliveries;
-    while !left.is_empty() {
-        let (batch, others) = left.split_at(left.len().min(settings.order_batch));
-        match handle(engine, batch).await {
-            Ok(settlements) => engine.bus().settle(Topic::Events, settlements).await?,
-            Err(error) => return Err(outage.give_up(engine, Topic::Events, left, error).await),
-        }
-        outage.is_over();
-        left = others;
-    }
+    outage
+        .decide_all(engine, Topic::Events, &deliveries, |engine, batch| Box::pin(handle(engine, batch)))
+        .await?;
     Ok(Next::Again)
 }
 
