@@ -13,6 +13,7 @@ use sha2::{Digest, Sha256};
 
 use crate::catalogue::LatePayment;
 use crate::credit::EntryKind;
+use crate::error::{Code, Error};
 use crate::machine;
 use crate::payment::{CaseKind, RefundCause};
 use crate::purchase::{InboxResult, Reason};
@@ -199,6 +200,29 @@ pub struct Page {
     pub table: &'static Table,
     /// At most [`PAGE_ROWS`].
     pub rows: Vec<Row>,
+}
+
+impl Page {
+    /// Refuses rows that their table does not admit.
+    ///
+    /// # Errors
+    /// `Invalid` where one of them does not fit its columns.
+    pub fn require_fit(&self) -> Result<(), Error> {
+        if self.rows.iter().all(|row| self.table.admits(row)) {
+            return Ok(());
+        }
+        Err(self.refused("a row does not fit its columns"))
+    }
+
+    /// What is said where a row names another one that was not put back before it.
+    #[must_use]
+    pub fn dangling(&self) -> Error {
+        self.refused("a row names what is not there")
+    }
+
+    fn refused(&self, why: &str) -> Error {
+        Error::new(Code::Invalid, format!("restoring {}: {why}", self.table.name))
+    }
 }
 
 /// A mark of everything that rows of one program mean to another: the columns, and the lists behind the stored codes. Equal

@@ -12,7 +12,7 @@ use std::future::Future;
 use onceward_domain::dump::{Kind, PAGE_ROWS, Page, Row, TABLES, Table, Value};
 use onceward_domain::error::{Code, Error};
 use onceward_domain::ports::Answer;
-use onceward_domain::ports::archive::{Archive, Sink, Source};
+use onceward_domain::ports::archive::{self, Archive, Sink, Source};
 use tokio::runtime::Handle;
 use tokio::task::spawn_blocking;
 use tokio_postgres::Row as Found;
@@ -205,10 +205,8 @@ async fn restore(url: &str, mut source: Box<dyn Source>) -> Result<(), Error> {
     link.batch("beginning a restore", "BEGIN ISOLATION LEVEL READ COMMITTED").await?;
     let holder =
         link.first("looking whether the store is empty", queries::SCHEMA_OCCUPIED, Vec::new()).await?;
-    if let Some(row) = holder {
-        let holder: String = get(&row, 0)?;
-        return Err(Error::new(Code::Differs, format!("the store is not empty: `{holder}` holds something")));
-    }
+    let holder: Option<String> = holder.map(|row| get(&row, 0)).transpose()?;
+    archive::require_empty(holder.as_deref())?;
     let mut counters = Vec::new();
     loop {
         let page;
@@ -236,14 +234,12 @@ async fn restore(url: &str, mut source: Box<dyn Source>) -> Result<(), Error> {
 
 async fn write(link: &Link, page: &Page) -> Result<(), Error> {
     let doing = format!("restoring {}", page.table.name);
-    if !page.rows.iter().all(|row| page.table.admits(row)) {
-        return Err(Error::new(Code::Invalid, format!("{doing}: a row does not fit its columns")));
-    }
+    page.require_fit()?;
     let params: Params<'_> = (0..page.table.columns.len()).map(|index| column_of(page, index)).collect();
     let statement = link.statement(statements(page.table).1).await.map_err(failed(&doing))?;
     let written = link.client().execute_raw(&statement, params).await.map_err(failed(&doing))?;
     if usize::try_from(written) != Ok(page.rows.len()) {
-        return Err(Error::new(Code::Invalid, format!("{doing}: a row names what is not there")));
+        return Err(page.dangling());
     }
     Ok(())
 }

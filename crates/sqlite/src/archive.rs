@@ -12,7 +12,7 @@ use std::thread;
 use onceward_domain::dump::{PAGE_ROWS, Page, Row, TABLES, Table, Value};
 use onceward_domain::error::{Code, Error};
 use onceward_domain::ports::Answer;
-use onceward_domain::ports::archive::{Archive, Sink, Source};
+use onceward_domain::ports::archive::{self, Archive, Sink, Source};
 use rusqlite::types::{ToSqlOutput, Value as Owned, ValueRef};
 use rusqlite::{Connection, OptionalExtension, Row as Found, params_from_iter};
 use tokio::sync::oneshot;
@@ -186,24 +186,17 @@ fn require_empty(conn: &Connection) -> Result<(), Error> {
     let doing = failed("looking whether the store is empty");
     let found: Option<String> =
         conn.query_row(queries::SCHEMA_OCCUPIED, [], |row| row.get(0)).optional().map_err(doing)?;
-    match found {
-        None => Ok(()),
-        Some(holder) => {
-            Err(Error::new(Code::Differs, format!("the store is not empty: `{holder}` holds something")))
-        }
-    }
+    archive::require_empty(found.as_deref())
 }
 
 fn write(conn: &Connection, page: &Page) -> Result<(), Error> {
     let doing = format!("restoring {}", page.table.name);
     let mut statement = conn.prepare_cached(statements(page.table).1).map_err(failed(&doing))?;
+    page.require_fit()?;
     for row in &page.rows {
-        if !page.table.admits(row) {
-            return Err(Error::new(Code::Invalid, format!("{doing}: a row does not fit its columns")));
-        }
         let written = statement.execute(params_from_iter(row.iter().map(bound))).map_err(failed(&doing))?;
         if written != 1 {
-            return Err(Error::new(Code::Invalid, format!("{doing}: a row names what is not there")));
+            return Err(page.dangling());
         }
     }
     Ok(())

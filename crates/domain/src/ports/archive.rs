@@ -7,7 +7,7 @@
 //! rows; a file of them is the engine's), and a restore into a store that holds something. Read next: [`crate::dump`].
 
 use crate::dump::Page;
-use crate::error::Error;
+use crate::error::{Code, Error};
 use crate::ports::Answer;
 
 /// Takes a dump, page by page. May block.
@@ -26,6 +26,16 @@ pub trait Source: Send {
     /// # Errors
     /// Where the dump cannot be had, or is not whole.
     fn next(&mut self) -> Result<Option<Page>, Error>;
+}
+
+/// Refuses a restore into a store in which this table, or another holder, was found to hold something.
+///
+/// # Errors
+/// `Differs` where there is one.
+pub fn require_empty(holder: Option<&str>) -> Result<(), Error> {
+    holder.map_or(Ok(()), |holder| {
+        Err(Error::new(Code::Differs, format!("the store is not empty: `{holder}` holds something")))
+    })
 }
 
 /// A store as a whole.
