@@ -56,8 +56,7 @@ pub(crate) async fn hold(engine: &Engine, worker: Worker) -> Result<bool, Error>
         return Ok(known);
     }
     let asked_at = Instant::now();
-    let lanes = engine.store().lanes().await?;
-    let paused: BTreeSet<Lane> = lanes.into_iter().filter(|one| one.paused).map(|one| one.lane).collect();
+    let paused: BTreeSet<Lane> = engine.store().paused().await?.into_iter().collect();
     let is_paused = paused.contains(&lane);
     *engine.pauses().seen() = Some((asked_at, paused));
     Ok(is_paused)

@@ -141,6 +141,18 @@ fn waiting(row: &Row, lane: &Lane, now: Timestamp) -> Result<Waiting, Error> {
     })
 }
 
+/// The lanes that are paused.
+pub(crate) async fn paused(link: &Link) -> Result<Vec<Lane>, Error> {
+    let known = known_lanes(link, "reading pauses").await?;
+    Ok(known.into_iter().filter(|(_, paused, _)| *paused).map(|(lane, ..)| lane).collect())
+}
+
+/// Lanes that were ever claimed or paused: whether they are paused, and when they were claimed last.
+async fn known_lanes(link: &Link, doing: &str) -> Result<Vec<(Lane, bool, Option<Timestamp>)>, Error> {
+    let rows = link.rows(doing, queries::LANE_ALL, params![]).await?;
+    rows.iter().map(|row| Ok((Lane::new(text(row, 0)?), get(row, 1)?, time_if(row, 2)?))).collect()
+}
+
 /// Every lane that has members or is paused, by name.
 pub(crate) async fn lanes(shared: &Shared, link: &Link) -> Result<Vec<LaneStatus>, Error> {
     let doing = "counting due work";
@@ -156,9 +168,7 @@ pub(crate) async fn lanes(shared: &Shared, link: &Link) -> Result<Vec<LaneStatus
     };
     let rows = link.rows(doing, queries::DUE_LANES, params![now.0]).await?;
     let mut lanes = rows.iter().map(status).collect::<Result<Vec<_>, Error>>()?;
-    for row in link.rows(doing, queries::LANE_ALL, params![]).await? {
-        let lane = Lane::new(text(&row, 0)?);
-        let (paused, last_claim) = (get(&row, 1)?, time_if(&row, 2)?);
+    for (lane, paused, last_claim) in known_lanes(link, doing).await? {
         match lanes.iter_mut().find(|status| status.lane == lane) {
             Some(status) => (status.paused, status.last_claim) = (paused, last_claim),
             None if paused => lanes.push(LaneStatus { paused, last_claim, ..LaneStatus::empty(lane) }),

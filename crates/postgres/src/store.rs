@@ -95,6 +95,10 @@ impl Store for PostgresStore {
         }))
     }
 
+    fn paused(&self) -> Answer<'_, Vec<Lane>> {
+        self.ask("paused", |_, link| async move { list::paused(&link).await })
+    }
+
     fn list_orders(&self, filter: OrderFilter, page: PageRequest) -> Answer<'_, Vec<Purchase>> {
         self.ask("list_orders", move |shared, link| async move {
             list::orders(&shared, &link, &filter, page).await

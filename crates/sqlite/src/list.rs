@@ -150,6 +150,24 @@ fn waiting(row: &Row<'_>, lane: &Lane, now: Timestamp) -> Result<Waiting, Error>
     })
 }
 
+/// The lanes that are paused.
+pub(crate) fn paused(conn: &Connection, refs: &mut Refs) -> Result<Vec<Lane>, Error> {
+    let known = known_lanes(conn, refs, "reading pauses")?;
+    Ok(known.into_iter().filter(|(_, paused, _)| *paused).map(|(lane, ..)| lane).collect())
+}
+
+/// Lanes that were ever claimed or paused: whether they are paused, and when they were claimed last.
+fn known_lanes(
+    conn: &Connection,
+    refs: &mut Refs,
+    doing: &str,
+) -> Result<Vec<(Lane, bool, Option<Timestamp>)>, Error> {
+    every(conn, queries::LANE_ALL, [], doing, |row| {
+        let lane = Lane::new(&refs.word(conn, get(row, 0)?)?);
+        Ok((lane, get(row, 1)?, get::<Option<i64>>(row, 2)?.map(Timestamp)))
+    })
+}
+
 /// Every lane that has members or is paused, by name.
 pub(crate) fn lanes(conn: &Connection, refs: &mut Refs, now: Timestamp) -> Result<Vec<LaneStatus>, Error> {
     let doing = "counting due work";
@@ -162,11 +180,7 @@ pub(crate) fn lanes(conn: &Connection, refs: &mut Refs, now: Timestamp) -> Resul
             ..LaneStatus::empty(Lane::new(&refs.word(conn, get(row, 0)?)?))
         })
     })?;
-    let known = every(conn, queries::LANE_ALL, [], doing, |row| {
-        let lane = Lane::new(&refs.word(conn, get(row, 0)?)?);
-        Ok((lane, get::<bool>(row, 1)?, get::<Option<i64>>(row, 2)?.map(Timestamp)))
-    })?;
-    for (lane, paused, last_claim) in known {
+    for (lane, paused, last_claim) in known_lanes(conn, refs, doing)? {
         match lanes.iter_mut().find(|status| status.lane == lane) {
             Some(status) => (status.paused, status.last_claim) = (paused, last_claim),
             None if paused => lanes.push(LaneStatus { paused, last_claim, ..LaneStatus::empty(lane) }),

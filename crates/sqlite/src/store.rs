@@ -66,6 +66,10 @@ impl Store for SqliteStore {
         Box::pin(self.readers.ask(move |reader| remembered::lanes(reader, clock.now())))
     }
 
+    fn paused(&self) -> Answer<'_, Vec<Lane>> {
+        Box::pin(self.readers.ask(|reader| list::paused(&reader.conn, &mut reader.refs)))
+    }
+
     fn list_orders(&self, filter: OrderFilter, page: PageRequest) -> Answer<'_, Vec<Purchase>> {
         Box::pin(self.readers.ask(move |reader| list::orders(&reader.conn, &mut reader.refs, &filter, page)))
     }

@@ -51,6 +51,7 @@ macro_rules! pass_questions_on {
                 after: Option<::onceward_domain::due::Member>
             ) -> Vec<::onceward_domain::due::Waiting>;
             lanes() -> Vec<::onceward_domain::due::LaneStatus>;
+            paused() -> Vec<::onceward_domain::due::Lane>;
             list_orders(
                 filter: ::onceward_domain::ports::store::OrderFilter,
                 page: ::onceward_domain::ports::store::PageRequest

@@ -99,6 +99,9 @@ pub trait Store: Send + Sync {
     /// Every lane that has members or is paused.
     fn lanes(&self) -> Answer<'_, Vec<LaneStatus>>;
 
+    /// The lanes that are paused, without counting what waits in any: it is asked by whoever works.
+    fn paused(&self) -> Answer<'_, Vec<Lane>>;
+
     /// Orders, newest first.
     fn list_orders(&self, filter: OrderFilter, page: PageRequest) -> Answer<'_, Vec<Purchase>>;
 

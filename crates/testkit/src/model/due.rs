@@ -159,6 +159,10 @@ impl Rows {
     }
 
     /// Every lane that has members or is paused.
+    pub(super) fn paused(&self) -> Vec<Lane> {
+        self.lanes.iter().filter(|(_, row)| row.paused).map(|(lane, _)| lane.clone()).collect()
+    }
+
     pub(super) fn lanes(&self, now: Timestamp) -> Vec<LaneStatus> {
         let mut lanes: Vec<LaneStatus> = Vec::new();
         for ((lane, _), row) in self.due.iter() {

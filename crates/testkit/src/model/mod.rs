@@ -142,6 +142,10 @@ impl Store for ModelStore {
         Box::pin(async move { Ok(self.rows().lanes(self.clock.now())) })
     }
 
+    fn paused(&self) -> Answer<'_, Vec<Lane>> {
+        Box::pin(async move { Ok(self.rows().paused()) })
+    }
+
     fn list_orders(&self, filter: OrderFilter, page: PageRequest) -> Answer<'_, Vec<Purchase>> {
         Box::pin(async move { Ok(self.rows().list_orders(&filter, page)) })
     }

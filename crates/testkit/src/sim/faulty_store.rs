@@ -221,6 +221,10 @@ impl Store for FaultyStore {
         Box::pin(self.call("lanes", true, self.world.store.lanes()))
     }
 
+    fn paused(&self) -> Answer<'_, Vec<Lane>> {
+        Box::pin(self.call("paused", true, self.world.store.paused()))
+    }
+
     fn list_orders(&self, filter: OrderFilter, page: PageRequest) -> Answer<'_, Vec<Purchase>> {
         Box::pin(self.call("list_orders", true, self.world.store.list_orders(filter, page)))
     }

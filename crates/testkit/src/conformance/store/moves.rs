@@ -140,6 +140,7 @@ fn paused(ground: &Ground) {
     }
     ground.must(due(vec![DueChange::Complete(running.held)]));
     assert_eq!(names(&ground.claim(&other, 10)), ["m"], "other lanes go on");
+    let all_paused = || block_on(ground.store.paused()).expect("paused answers");
     let status = |wanted: &Lane| {
         let lanes = block_on(ground.store.lanes()).expect("lanes answers");
         lanes.into_iter().find(|one| one.lane == *wanted)
@@ -148,6 +149,7 @@ fn paused(ground: &Ground) {
     assert_eq!((shown.paused, shown.size, shown.last_claim), (true, 1, Some(START)));
     ground.must(due(vec![DueChange::Remove { lane: stopped.clone(), member: Arc::from("m") }]));
     assert!(status(&stopped).is_some_and(|one| one.paused), "a pause is shown where nothing waits");
+    assert_eq!(all_paused(), std::slice::from_ref(&stopped));
     ground.put(&stopped, "m", START);
     for _twice in 0..2 {
         ground.must(due(vec![DueChange::Resume(stopped.clone())]));
@@ -155,6 +157,7 @@ fn paused(ground: &Ground) {
     }
     assert_eq!(names(&ground.claim(&stopped, 10)), ["m"]);
     assert!(status(&stopped).is_some_and(|one| !one.paused));
+    assert_eq!(all_paused(), []);
 }
 
 fn seen_by_decisions(ground: &Ground) {
