@@ -3,10 +3,9 @@
 
 mod house;
 
-use house::{Folder, PATIENCE, Server, onceward};
+use house::{Folder, Server, comes_true, onceward};
 use onceward_testkit::services;
 use serde_json::{Value, json};
-use std::time::Instant;
 
 fn serve(folder: &Folder, broker: &str) -> Server {
     let mut command = onceward();
@@ -23,14 +22,6 @@ fn open_sale(server: &Server, activity: &str, window_ms: i64) {
     assert_eq!(server.put(&format!("/v1/activities/{activity}"), &sale).0, 201);
     let sku = json!({ "stock": 5, "price": { "amount": 1999, "currency": "CNY" }, "per_user_limit": 1 });
     assert_eq!(server.put(&format!("/v1/activities/{activity}/skus/cup"), &sku).0, 201);
-}
-
-/// Asks until it is so, or patience ends.
-fn comes_true(what: &str, mut is_so: impl FnMut() -> bool) {
-    let until = Instant::now() + PATIENCE;
-    while !is_so() {
-        assert!(Instant::now() < until, "never: {what}");
-    }
 }
 
 #[test]

@@ -5,11 +5,9 @@ mod house;
 
 use std::time::{Duration, Instant};
 
-use house::cluster::{
-    assert_sold, comes_true, comes_true_within, database, node, open_sale, order_of, start,
-};
+use house::cluster::{assert_sold, database, node, open_sale, order_of, start};
 use house::crowd::Crowd;
-use house::{Folder, buyer};
+use house::{Folder, buyer, comes_true, comes_true_within};
 use onceward_testkit::services;
 use serde_json::json;
 

@@ -3,8 +3,8 @@
 
 mod house;
 
-use house::cluster::{comes_true, database, node, order_of, start};
-use house::{Folder, Server, buyer};
+use house::cluster::{database, node, order_of, start};
+use house::{Folder, Server, buyer, comes_true};
 use onceward_testkit::services;
 use serde_json::json;
 

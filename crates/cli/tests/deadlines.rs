@@ -5,9 +5,9 @@
 mod house;
 
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use house::{PATIENCE, Server, Site, buyer, finish, stderr};
+use house::{PATIENCE, Server, Site, buyer, comes_true_within, finish, stderr};
 use onceward_domain::ports::deadline::TriggerKind;
 use onceward_ground::{Mode, in_every_mode};
 use serde_json::{Value, json};
@@ -195,11 +195,8 @@ fn ended(server: &Server, orders: &[String]) {
     comes_true("every order ends", || orders.iter().all(has_ended));
 }
 
-fn comes_true(what: &str, mut is_so: impl FnMut() -> bool) {
-    let until = Instant::now() + 2 * PATIENCE;
-    while !is_so() {
-        assert!(Instant::now() < until, "never: {what}");
-    }
+fn comes_true(what: &str, is_so: impl FnMut() -> bool) {
+    comes_true_within(2 * PATIENCE, what, is_so);
 }
 
 fn outcome(server: &Server, activity: &str, orders: &[String]) -> Outcome {

@@ -141,7 +141,7 @@ fn a_kill_in_the_middle_leaves_nothing_and_a_repeat_finishes() {
     // All but the end: it has everything and still must not commit.
     pipe.write_all(&dump[..dump.len() - 10]).unwrap();
     pipe.flush().unwrap();
-    half_way::comes_true("it has begun", || second.path().join("onceward.db").exists());
+    house::comes_true("it has begun", || second.path().join("onceward.db").exists());
     child.kill().unwrap();
     child.wait().unwrap();
     drop(pipe);

@@ -12,22 +12,13 @@ use std::path::Path;
 use half_way::{
     HalfWay, begin, beside, export, export_when_free, finish_all, import, import_command, went_well,
 };
-use house::{Folder, Server, finish, onceward, stderr};
+use house::{Folder, Server, cluster, finish, onceward, stderr};
 use onceward_testkit::services;
-use tokio_postgres::NoTls;
 
-/// A schema that nobody else has; the next run with this name begins it anew.
+/// A schema that nobody else has. Sessions of other tests in the same database have another name.
 fn database(name: &str) -> String {
-    let server = services::address("postgres", "ONCEWARD_TEST_POSTGRES_URL");
-    let runtime = tokio::runtime::Runtime::new().unwrap();
-    runtime.block_on(async {
-        let (client, connection) = tokio_postgres::connect(&server, NoTls).await.unwrap();
-        tokio::spawn(connection);
-        let fresh = format!("DROP SCHEMA IF EXISTS {name} CASCADE; CREATE SCHEMA {name}");
-        client.batch_execute(&fresh).await.unwrap();
-    });
-    // Sessions of other tests in the same database have another name.
-    format!("{server}?options=-csearch_path%3D{name}&application_name={name}")
+    let url = cluster::database("postgres", "ONCEWARD_TEST_POSTGRES_URL", name);
+    format!("{url}&application_name={name}")
 }
 
 /// The lines of a dump, whose order within a table is each store's own.

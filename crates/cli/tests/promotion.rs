@@ -6,11 +6,9 @@ mod house;
 use std::sync::mpsc::sync_channel;
 use std::time::{Duration, Instant};
 
-use house::cluster::{
-    assert_sold, comes_true_within, count, database, node, on_server, open_sale, order_of, start,
-};
+use house::cluster::{assert_sold, count, database, node, on_server, open_sale, order_of, start};
 use house::crowd::Crowd;
-use house::{Folder, Server, ask, buyer};
+use house::{Folder, Server, ask, buyer, comes_true_within};
 use onceward_testkit::services;
 
 const STOCK: usize = 100_000;

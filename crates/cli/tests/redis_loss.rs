@@ -14,9 +14,9 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crowd::{AT_ONCE, Heard, Line, Receipt, Wish, all_want, at_once};
-use house::{Folder, Server};
+use house::{Folder, Server, comes_true};
 use nodes::redis::{Pair, Redis};
-use nodes::{Database, comes_true, start};
+use nodes::{Database, start};
 use serde_json::{Value, json};
 
 const UNITS: usize = 5_000;

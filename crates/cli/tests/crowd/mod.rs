@@ -13,8 +13,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::house::{PATIENCE, buyer};
-use crate::nodes::comes_true;
+use crate::house::{PATIENCE, buyer, comes_true};
 
 /// How many ask at the same time.
 pub(crate) const AT_ONCE: usize = 24;

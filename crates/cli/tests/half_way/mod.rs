@@ -8,17 +8,10 @@
 use std::fs::{self, File};
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
-use std::sync::mpsc::{RecvTimeoutError, sync_channel};
-use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::house::{Folder, RESERVE, Server, ask, ask_with, buyer, finish, onceward, stderr};
-
-/// Between two looks.
-const LOOK_EVERY: Duration = Duration::from_millis(50);
-/// Most looks for one thing: a minute of them.
-const LOOKS_LIMIT: u32 = 1_200;
+use crate::house::{Folder, RESERVE, Server, ask, ask_with, buyer, comes_true, finish, onceward, stderr};
 
 /// Buyers who have their orders before the move.
 const DECIDED: usize = 4;
@@ -34,18 +27,6 @@ pub(crate) struct HalfWay {
     attempt: String,
     cancelled: Value,
     statement: Value,
-}
-
-/// Looks until it is so.
-pub(crate) fn comes_true(what: &str, mut is_so: impl FnMut() -> bool) {
-    let (_never, pause) = sync_channel::<()>(0);
-    for _ in 0..LOOKS_LIMIT {
-        if is_so() {
-            return;
-        }
-        assert_eq!(pause.recv_timeout(LOOK_EVERY), Err(RecvTimeoutError::Timeout));
-    }
-    panic!("never: {what}");
 }
 
 fn pay(server: &Server, order: &str) -> Value {

@@ -2,17 +2,14 @@
 
 use std::path::Path;
 use std::process::Command;
-use std::sync::mpsc::{RecvTimeoutError, sync_channel};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use onceward_testkit::services;
 use serde_json::{Value, json};
 use tokio_postgres::NoTls;
 
-use super::{Folder, PATIENCE, Server, onceward};
+use super::{Folder, Server, comes_true_within, onceward};
 
-/// Between two looks at a condition that nobody announces.
-const LOOK: Duration = Duration::from_millis(20);
 /// Longest wait for everything to come to rest after a fault: waits after failures grow to half a minute, and a broker gives
 /// out again what nobody has settled half a minute after its lease.
 pub(crate) const REST: Duration = Duration::from_secs(240);
@@ -44,11 +41,18 @@ pub(crate) fn count(url: &str, question: &str) -> i64 {
     })
 }
 
-/// A node that is not started yet, with the secret of the first one.
+/// A node that is not started yet, with the secret of the first one, short leases, and this trigger.
 pub(crate) fn node(folder: &Folder, first: &Path, urls: &[(&str, &str)], trigger: &str) -> Command {
+    let mut command = usual_node(folder, first, urls);
+    command.args(["--deadline-trigger", trigger]).env("ONCEWARD_LEASE_MS", "500");
+    command
+}
+
+/// The same as people start it.
+pub(crate) fn usual_node(folder: &Folder, first: &Path, urls: &[(&str, &str)]) -> Command {
     let mut command = onceward();
-    command.args(["serve", "--dev", "--listen", "127.0.0.1:0", "--deadline-trigger", trigger, "--data"]);
-    command.arg(folder.path()).env("ONCEWARD_LEASE_MS", "500").envs(urls.iter().copied());
+    command.args(["serve", "--dev", "--listen", "127.0.0.1:0", "--data"]);
+    command.arg(folder.path()).envs(urls.iter().copied());
     if folder.path() != first {
         command.env("ONCEWARD_SECRET_FILE", first.join("secret"));
     }
@@ -57,21 +61,6 @@ pub(crate) fn node(folder: &Folder, first: &Path, urls: &[(&str, &str)], trigger
 
 pub(crate) fn start(command: &mut Command) -> Server {
     Server::spawn(command).unwrap_or_else(|said| panic!("it did not start: {said:?}"))
-}
-
-/// Asks until it is so, or patience ends.
-pub(crate) fn comes_true(what: &str, is_so: impl FnMut() -> bool) {
-    comes_true_within(PATIENCE, what, is_so);
-}
-
-/// Asks until it is so, or this long.
-pub(crate) fn comes_true_within(limit: Duration, what: &str, mut is_so: impl FnMut() -> bool) {
-    let until = Instant::now() + limit;
-    let (_silent, nobody) = sync_channel::<()>(1);
-    while !is_so() {
-        assert!(Instant::now() < until, "never: {what}");
-        assert_eq!(nobody.recv_timeout(LOOK), Err(RecvTimeoutError::Timeout));
-    }
 }
 
 /// Puts one SKU `a` of an activity on sale, with a limit of one, for so long that nothing expires meanwhile.

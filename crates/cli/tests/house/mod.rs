@@ -13,8 +13,8 @@ use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::mpsc::sync_channel;
-use std::time::Duration;
+use std::sync::mpsc::{RecvTimeoutError, sync_channel};
+use std::time::{Duration, Instant};
 
 use onceward_ground::{Mode, Place};
 use rustix::process::{Pid, Signal, kill_process};
@@ -22,6 +22,24 @@ use serde_json::{Value, json};
 
 /// Longest wait for anything that a test waits for.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Between two looks at a condition that nobody announces.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// Asks until it is so, or patience ends.
+pub(crate) fn comes_true(what: &str, is_so: impl FnMut() -> bool) {
+    comes_true_within(PATIENCE, what, is_so);
+}
+
+/// Asks until it is so, or this long.
+pub(crate) fn comes_true_within(limit: Duration, what: &str, mut is_so: impl FnMut() -> bool) {
+    let until = Instant::now() + limit;
+    let (_silent, nobody) = sync_channel::<()>(1);
+    while !is_so() {
+        assert!(Instant::now() < until, "never: {what}");
+        assert_eq!(nobody.recv_timeout(LOOK), Err(RecvTimeoutError::Timeout));
+    }
+}
 
 /// A command of the program, untouched by the environment of the test.
 pub(crate) fn onceward() -> Command {

@@ -4,16 +4,9 @@
 
 pub(crate) mod redis;
 
-use std::process::Command;
-use std::time::{Duration, Instant};
-
-use onceward_testkit::services;
 use tokio_postgres::NoTls;
 
-use crate::house::{Folder, PATIENCE, Server, onceward};
-
-/// Between two looks at a condition.
-const LOOK: Duration = Duration::from_millis(5);
+use crate::house::{Folder, Server, cluster};
 
 /// A schema that nobody else has, and a session in it; the next run with this name begins it anew.
 pub(crate) struct Database {
@@ -25,8 +18,7 @@ pub(crate) struct Database {
 
 impl Database {
     pub(crate) fn new(name: &str) -> Self {
-        let server = services::address("postgres", "ONCEWARD_TEST_POSTGRES_URL");
-        let url = format!("{server}?options=-csearch_path%3D{name}");
+        let url = cluster::database("postgres", "ONCEWARD_TEST_POSTGRES_URL", name);
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
         let client = runtime.block_on(async {
@@ -34,9 +26,7 @@ impl Database {
             tokio::spawn(connection);
             client
         });
-        let database = Self { url, runtime, client };
-        database.say(&format!("DROP SCHEMA IF EXISTS {name} CASCADE; CREATE SCHEMA {name}"));
-        database
+        Self { url, runtime, client }
     }
 
     /// Runs statements whose rows nobody wants.
@@ -52,20 +42,5 @@ impl Database {
 
 /// A running node, with the secret of the first folder.
 pub(crate) fn start(folder: &Folder, first: &Folder, urls: &[(&str, &str)]) -> Server {
-    let mut command: Command = onceward();
-    command.args(["serve", "--dev", "--listen", "127.0.0.1:0", "--data"]);
-    command.arg(folder.path()).envs(urls.iter().copied());
-    if folder.path() != first.path() {
-        command.env("ONCEWARD_SECRET_FILE", first.path().join("secret"));
-    }
-    Server::spawn(&mut command).unwrap_or_else(|said| panic!("it did not start: {said:?}"))
-}
-
-/// Looks until it is so, or patience ends.
-pub(crate) fn comes_true(what: &str, mut is_so: impl FnMut() -> bool) {
-    let until = Instant::now() + PATIENCE;
-    while !is_so() {
-        assert!(Instant::now() < until, "never: {what}");
-        std::thread::park_timeout(LOOK);
-    }
+    cluster::start(&mut cluster::usual_node(folder, first.path(), urls))
 }

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use onceward_testkit::services;
 
-use super::comes_true;
 use crate::house::Folder;
+use crate::house::comes_true;
 
 /// What Sentinel calls the primary.
 const MONITORED: &str = "onceward";
