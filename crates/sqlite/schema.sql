@@ -172,7 +172,7 @@ CREATE TABLE answer (
     status INTEGER NOT NULL,
     body BLOB NOT NULL,
     at INTEGER NOT NULL
-) STRICT;
+, lasting INTEGER NOT NULL DEFAULT 1 CHECK (lasting IN (0, 1))) STRICT;
 
 CREATE TABLE due (
     seq INTEGER PRIMARY KEY,
@@ -357,6 +357,12 @@ CREATE TABLE open_case (
     UNIQUE (kind, subject)
 ) STRICT;
 
+CREATE INDEX answer_by_age ON answer (at) WHERE lasting = 0;
+
+CREATE INDEX callback_by_age ON callback (received_at);
+
+CREATE INDEX notice_by_age ON notice (updated_at);
+
 CREATE TRIGGER stock_entry_keeps_rows BEFORE DELETE ON stock_entry
 BEGIN SELECT RAISE(ABORT, 'stock_entry is append-only'); END;
 
@@ -387,14 +393,8 @@ BEGIN SELECT RAISE(ABORT, 'payments are never deleted'); END;
 CREATE TRIGGER refund_keeps_rows BEFORE DELETE ON refund
 BEGIN SELECT RAISE(ABORT, 'refunds are never deleted'); END;
 
-CREATE TRIGGER callback_keeps_rows BEFORE DELETE ON callback
-BEGIN SELECT RAISE(ABORT, 'callback is append-only'); END;
-
 CREATE TRIGGER callback_keeps_values BEFORE UPDATE ON callback
 BEGIN SELECT RAISE(ABORT, 'callback is append-only'); END;
-
-CREATE TRIGGER notice_keeps_rows BEFORE DELETE ON notice
-BEGIN SELECT RAISE(ABORT, 'notices are never deleted'); END;
 
 CREATE TRIGGER group_order_keeps_rows BEFORE DELETE ON group_order
 BEGIN SELECT RAISE(ABORT, 'group orders are never deleted'); END;
@@ -456,6 +456,15 @@ BEGIN SELECT RAISE(ABORT, 'jobs are never deleted'); END;
 
 CREATE TRIGGER job_keeps_terms BEFORE UPDATE OF seq, id, account, cost, max_attempts, payload, created_at ON job
 BEGIN SELECT RAISE(ABORT, 'a job keeps its terms'); END;
+
+CREATE TRIGGER notice_keeps_rows BEFORE DELETE ON notice WHEN OLD.status = 0
+BEGIN SELECT RAISE(ABORT, 'a notice that was not sent is never deleted'); END;
+
+CREATE TRIGGER open_case_keeps_rows BEFORE DELETE ON open_case
+BEGIN SELECT RAISE(ABORT, 'open_case is append-only'); END;
+
+CREATE TRIGGER open_case_keeps_values BEFORE UPDATE ON open_case
+BEGIN SELECT RAISE(ABORT, 'open_case is append-only'); END;
 
 CREATE VIEW inventory_reservation AS
 SELECT lower(substr(hex(p.id), 1, 8) || '-' || substr(hex(p.id), 9, 4) || '-80' || substr(hex(p.id), 15, 2) || '-' ||

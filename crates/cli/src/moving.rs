@@ -87,6 +87,7 @@ impl<T> Marked<T> {
             Value::Number(0),
             Value::Bytes(Vec::new()),
             Value::Number(SystemClock.now().0),
+            Value::Number(1),
         ]
     }
 }

@@ -15,6 +15,7 @@ use onceward::governor::GovernorSettings;
 use onceward::runtime::Role;
 use onceward_domain::governor::{Band, Limits};
 use onceward_domain::ports::deadline::TriggerKind;
+use onceward_domain::retention::{DAY, WINDOW, WINDOW_MIN};
 use onceward_domain::time::Millis;
 use onceward_providers::notice::Target;
 use onceward_redis::Options as RedisOptions;
@@ -31,7 +32,7 @@ pub(crate) const SECRET_FILE: &str = "secret";
 const PREFIX: &str = "ONCEWARD_";
 /// The settings that the environment may give, by its names for them. Other `ONCEWARD_` names belong to others, such as the
 /// log filter.
-const FROM_ENVIRONMENT: [(&str, &str); 18] = [
+const FROM_ENVIRONMENT: [(&str, &str); 19] = [
     ("store_url", "store_url"),
     ("redis_url", "redis_url"),
     ("redis_prefix", "redis_prefix"),
@@ -44,6 +45,7 @@ const FROM_ENVIRONMENT: [(&str, &str); 18] = [
     ("listen", "listen"),
     ("role", "role"),
     ("lease_ms", "lease_ms"),
+    ("retention_days", "retention_days"),
     ("notice_webhook_url", "notice_webhook_url"),
     ("notice_secret_file", "notice_secret_file"),
     ("backlog_unsent_limit", "backlog.unsent_limit"),
@@ -53,6 +55,8 @@ const FROM_ENVIRONMENT: [(&str, &str); 18] = [
 ];
 /// Leases outside this range either end before a step does, or keep work waiting for an hour after a crash.
 const LEASE_MS: std::ops::RangeInclusive<i64> = 100..=3_600_000;
+/// Days that records are kept: a repeat must not outlive them, and 0 keeps them for ever.
+const RETENTION_DAYS: std::ops::RangeInclusive<i64> = WINDOW_MIN.0 / DAY.0..=36_500;
 /// Shorter, and no provider is ever heard; longer, and one that is silent holds up everybody behind it.
 const PROVIDER_TIMEOUT_MS: std::ops::RangeInclusive<i64> = 10..=60_000;
 /// Bounds of what closes admission: less, and a healthy sale closes it; more, and nobody lives to see it.
@@ -97,6 +101,8 @@ pub(crate) struct Settings {
     deadline: DeadlineSettings,
     /// Lease of every claim, in milliseconds.
     lease_ms: i64,
+    /// How long first answers, heard callbacks and sent notices are kept, in days; 0 keeps them for ever.
+    retention_days: i64,
     /// Where notices are posted to; without it they wait, or with `--dev` go into a file.
     notice_webhook_url: Option<String>,
     /// The file with the secret that they are signed with.
@@ -146,6 +152,7 @@ struct Defaults {
     listen: &'static str,
     role: &'static str,
     lease_ms: i64,
+    retention_days: i64,
     deadline: DeadlineSettings,
     provider: ProviderSettings,
     backlog: BacklogSettings,
@@ -158,6 +165,7 @@ const DEFAULTS: Defaults = Defaults {
     // One process has the store, so a lease guards against a stuck step only; after a crash it is the longest that
     // claimed work waits.
     lease_ms: 5_000,
+    retention_days: WINDOW.0 / DAY.0,
     // Depends on Redis, see `Settings::trigger`.
     deadline: DeadlineSettings { trigger: None },
     // Longer than a provider takes, and well within a lease, so that the worker that waits still has its claim.
@@ -230,8 +238,11 @@ impl Settings {
         self.redis()?;
         self.broker()?;
         self.trigger()?;
+        // 0 stands for ever, which is long enough.
+        let days = if self.retention_days == 0 { *RETENTION_DAYS.end() } else { self.retention_days };
         for (name, value, range) in [
             ("lease_ms", self.lease_ms, LEASE_MS),
+            ("retention_days", days, RETENTION_DAYS),
             ("provider.timeout_ms", self.provider.timeout_ms, PROVIDER_TIMEOUT_MS),
             ("backlog.unsent_limit", self.backlog.unsent_limit, UNSENT_LIMIT),
             ("backlog.outage_ms", self.backlog.outage_ms, OUTAGE_MS),
@@ -386,6 +397,11 @@ impl Settings {
     /// Lease of claims that wait for a payment provider: a lease, and a round of silent calls before it.
     pub(crate) fn provider_lease(&self) -> Millis {
         Millis(self.lease_ms + self.provider.timeout_ms * PROVIDER_CALLS)
+    }
+
+    /// How long records are kept that nobody needs for ever; none keeps them for ever.
+    pub(crate) fn retention(&self) -> Option<Millis> {
+        (self.retention_days > 0).then(|| Millis(self.retention_days.saturating_mul(DAY.0)))
     }
 
     /// Lease of every claim.

@@ -104,6 +104,7 @@ pub(crate) async fn open(settings: &Settings, sandbox: Sandbox) -> Result<Opened
         provider_lease: settings.provider_lease(),
         // A round of a settlement is as many calls: asked about, asked for, asked about again.
         settlement_lease: settings.provider_lease(),
+        retention: settings.retention(),
         governor: settings.governor(),
         ..EngineSettings::default()
     };
@@ -176,8 +177,14 @@ async fn agree_on_secret(store: &dyn Store, files: &secret::Files) -> Result<(),
     let need = Need { answers: vec![Arc::clone(&key)], ..Need::default() };
     let decide = move |facts: &mut Facts| {
         let known = facts.answers.get(&key).map(|answer| answer.fingerprint);
-        let first =
-            Answered { key: Arc::clone(&key), fingerprint: mark, status: 0, body: Vec::new(), at: facts.now };
+        let first = Answered {
+            key: Arc::clone(&key),
+            fingerprint: mark,
+            status: 0,
+            body: Vec::new(),
+            at: facts.now,
+            lasting: true,
+        };
         let answers = if known.is_none() { vec![first] } else { Vec::new() };
         Ok((ChangeSet { answers, ..ChangeSet::default() }, known.is_none_or(|known| known == mark)))
     };

@@ -20,6 +20,7 @@ use crate::notice::Notice;
 use crate::payment::{Callback, Case, Payment, Refund};
 use crate::ports::deadline::Expiry;
 use crate::purchase::{Inbox, Order, Purchase, Reason};
+use crate::retention::Aged;
 use crate::time::Timestamp;
 
 /// A new set of figures for a SKU, decided on `revision`.
@@ -197,6 +198,8 @@ pub struct Answered {
     pub body: Vec<u8>,
     /// When it was given.
     pub at: Timestamp,
+    /// Whether nothing else tells that the request had its effect, so that it must never be forgotten.
+    pub lasting: bool,
 }
 
 /// Everything one decision writes.
@@ -230,6 +233,8 @@ pub struct ChangeSet {
     pub quarantined: Vec<Quarantined>,
     /// First answers.
     pub answers: Vec<Answered>,
+    /// Records that go, each as old as it was seen.
+    pub forgotten: Vec<Aged>,
     /// New payment attempts.
     pub new_payments: Vec<Payment>,
     /// Changed attempts, each at most once; `revision` is the one that was loaded.

@@ -162,7 +162,7 @@ pub const TABLES: &[Table] = tables! {
         to_state Number, cause Number, actor Number, reference Text;
     "quarantine" in "quarantine" by 1: seq Number, message_id Text, payload_hash Bytes, reason Text, payload Bytes,
         at Number;
-    "answer" in "answer" by 1: key Text, fingerprint Bytes, status Number, body Bytes, at Number;
+    "answer" in "answer" by 1: key Text, fingerprint Bytes, status Number, body Bytes, at Number, lasting Number;
     "payment" in "payment" by 1: id Bytes, purchase Number, provider Text, amount Number, currency Number,
         status Number, provider_transaction Text, created_at Number, updated_at Number, revision Number;
     "refund" in "refund" by 1: id Bytes, purchase Number, payment Bytes, amount Number, currency Number,

@@ -35,6 +35,7 @@ pub mod notice;
 pub mod payment;
 pub mod ports;
 pub mod purchase;
+pub mod retention;
 pub mod retry;
 pub mod tally;
 pub mod time;

@@ -14,6 +14,7 @@ use onceward_domain::ports::due_queue::DueQueue;
 use onceward_domain::ports::notifier::Notifier;
 use onceward_domain::ports::provider::Provider;
 use onceward_domain::ports::store::Store;
+use onceward_domain::retention::WINDOW;
 use onceward_domain::retry::RetryPolicy;
 use onceward_domain::time::Millis;
 
@@ -135,6 +136,9 @@ pub struct Settings {
     pub attempts_limit: u32,
     /// How long after an order's due-time the sweep leaves it to the deadline trigger.
     pub sweep_after: Millis,
+    /// How long records that nobody needs for ever are kept (design.md §7); `None` keeps them for ever. Shorter than
+    /// [`onceward_domain::retention::WINDOW_MIN`] is for tests: a repeat that is on its way may outlive it.
+    pub retention: Option<Millis>,
     /// When admission closes, deadlines pause and consumers rest (FS-16, FS-17).
     pub governor: GovernorSettings,
     /// Longest sleep of a worker that nobody wakes: the bounded poll behind every signal.
@@ -160,6 +164,7 @@ impl Default for Settings {
             back_off_cap: Millis(30_000),
             attempts_limit: 16,
             sweep_after: Millis(2_000),
+            retention: Some(WINDOW),
             governor: GovernorSettings::default(),
             poll: Millis(1_000),
         }

@@ -12,6 +12,7 @@ use onceward_domain::governor::Passage;
 use onceward_domain::id::{GroupId, PurchaseId};
 use onceward_domain::notice::Notice;
 use onceward_domain::ports::admission::Rebuilds;
+use onceward_domain::retention::RecordKind;
 use onceward_domain::time::Timestamp;
 
 use crate::governor::View;
@@ -23,7 +24,7 @@ pub const SEND_ATTEMPTS: &str = "onceward_reservation_send_attempts_histogram";
 pub const OUTBOX_ATTEMPTS: &str = "onceward_outbox_attempt_count";
 
 /// Counters that are there from the start, so that an alert on one has a zero to compare with.
-const COUNTERS: [(&str, &str); 24] = [
+const COUNTERS: [(&str, &str); 25] = [
     ("onceward_reservation_created_total", "Buyers who were let in."),
     ("onceward_reservation_backlog_refused_total", "Buyers who were refused while admission was closed."),
     ("onceward_admission_closed_total", "Times that admission was closed because of what waits behind it."),
@@ -49,6 +50,7 @@ const COUNTERS: [(&str, &str); 24] = [
     ("onceward_compensation_state_conflict_total", "Compensations the gate's state forbids."),
     ("onceward_order_expired_total", "Orders whose time was up, unpaid."),
     ("onceward_deadline_signal_lost_total", "Due orders that the sweep found, not the deadline trigger."),
+    ("onceward_record_forgotten_total", "Answers, callbacks and notices that were forgotten by age."),
     ("onceward_payment_cancel_race_total", "Money that met a cancellation, or came twice."),
     (
         "onceward_payment_contradiction_total",
@@ -274,6 +276,12 @@ pub fn heard(heard: Heard, source: &'static str) {
 pub fn notified(notifier: &'static str, notice: &Notice, result: &'static str) {
     counter!("onceward_notice_total", "notifier" => notifier, "result" => result).increment(1);
     tracing::info!(target: "onceward", event = "notice.handed_over", notice_id = %notice.id, kind = notice.kind.name(), result);
+}
+
+/// Records whose window is over were forgotten.
+pub fn forgotten(kind: RecordKind, count: u64) {
+    counter!("onceward_record_forgotten_total").increment(count);
+    tracing::info!(target: "onceward", event = "record.forgotten", kind = kind.name(), count);
 }
 
 /// An entry was claimed for sending or relaying, for the how-manieth time.

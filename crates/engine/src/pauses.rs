@@ -84,6 +84,7 @@ fn lane_outside(engine: &Engine, worker: Worker) -> Option<Lane> {
         | Worker::Herald
         | Worker::Settler
         | Worker::Forwarder
+        | Worker::Retention
         | Worker::Governor
         | Worker::Watch => None,
     }

@@ -73,7 +73,7 @@ pub enum Role {
     Consumer,
     /// Sends reservations' messages and relays events.
     Relay,
-    /// Compensates, and ends what is overdue.
+    /// Compensates, ends what is overdue, and forgets what nobody needs any more.
     Scheduler,
     /// Watches the invariants.
     Reconciler,
@@ -112,6 +112,7 @@ impl Role {
                 Worker::Refunder,
                 Worker::Herald,
                 Worker::Settler,
+                Worker::Retention,
             ],
             Self::Reconciler => &[Worker::Watch],
         }
@@ -169,7 +170,7 @@ async fn supervise(engine: Engine, worker: Worker, mut stopped: watch::Receiver<
             Ok(Ok(Next::Wait(wait))) => {
                 failures = 0;
                 // Nothing can come due for these, so no poll has to stand behind their rest.
-                let is_patient = matches!(worker, Worker::Watch | Worker::Forwarder);
+                let is_patient = matches!(worker, Worker::Watch | Worker::Forwarder | Worker::Retention);
                 let longest = if is_patient { LONGEST } else { engine.settings().poll };
                 wait.map_or(longest, |wait| wait.min(longest))
             }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use house::shop::{PRICE, Shop};
 use house::{key, keys, usual_activity};
 use onceward::operations::payment::{self, Recorded};
+use onceward::workers::Worker;
 use onceward::{Engine, Ports, Settings, wire};
 use onceward_domain::error::{Code, Error};
 use onceward_domain::id::{ChargeId, PaymentId, PurchaseId};
@@ -17,6 +18,7 @@ use onceward_domain::ports::Answer;
 use onceward_domain::ports::provider::{
     ChargeOrder, ClientData, PaymentOrder, Provider, RawCallback, RefundOrder, Verified,
 };
+use onceward_domain::retention::{Aged, RecordKind, WINDOW};
 use onceward_domain::time::Millis;
 use onceward_testkit::bank::Bank;
 use onceward_testkit::block_on::block_on;
@@ -97,6 +99,49 @@ fn ot_08_c_42_a_callback_before_its_order_is_kept_and_pays_later() {
     assert_eq!(shop.house.lane("callback"), 0);
     assert_eq!(call(&shop, "e1", &word), Recorded::Heard, "a redelivery is harmless");
     shop.house.assert_invariants();
+}
+
+#[test]
+fn ot_08_a_callback_that_was_forgotten_and_comes_again_changes_nothing() {
+    let shop = shop();
+    let id = shop.order("u1");
+    let attempt = shop.start(id);
+    let word = shop.bank.pay(attempt, false).expect("it pays");
+    call(&shop, "e1", &word);
+    shop.house.rest();
+    let kept = |shop: &Shop| {
+        let first = Aged::before_all(RecordKind::Callback);
+        block_on(shop.house.store.aged(10, first)).expect("it lists").len()
+    };
+    assert_eq!(kept(&shop), 1);
+    shop.house.clock.advance(WINDOW);
+    shop.house.rest();
+    assert_eq!(kept(&shop), 0, "its window is over");
+    let before = shop.state(id);
+    call(&shop, "e1", &word);
+    shop.house.rest();
+    assert_eq!((shop.state(id), shop.house.lane("callback")), (before, 0));
+    shop.assert_agrees(PRICE);
+}
+
+#[test]
+fn ot_08_c_42_a_callback_that_waits_is_never_forgotten() {
+    let shop = shop();
+    let stranger = keys().payment(shop.house.id("u1", "r"), "pay-1");
+    call(&shop, "e1", &Word::Processing { payment: stranger });
+    let kept_after = |length: Millis| {
+        shop.house.clock.advance(length);
+        shop.house.step(Worker::Retention).expect("it steps");
+        let first = Aged::before_all(RecordKind::Callback);
+        block_on(shop.house.store.aged(10, first)).expect("it lists").len()
+    };
+    assert_eq!((kept_after(WINDOW), shop.house.lane("callback")), (1, 1));
+    let tries = Settings::default().attempts_limit;
+    for _ in 0..=tries {
+        shop.house.clock.advance(Millis(60_000));
+        shop.house.step(Worker::Teller).expect("it steps");
+    }
+    assert_eq!((kept_after(WINDOW), shop.house.lane("dead/callback")), (1, 1), "a person must look at it");
 }
 
 #[test]

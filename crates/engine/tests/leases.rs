@@ -46,6 +46,7 @@ fn prepared(worker: Worker) -> House {
         | Worker::Herald
         | Worker::Settler
         | Worker::Forwarder
+        | Worker::Retention
         | Worker::Sweep
         | Worker::Governor
         | Worker::Watch => panic!("{worker:?} is prepared elsewhere"),

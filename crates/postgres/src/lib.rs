@@ -37,6 +37,7 @@ mod pool;
 mod purchases;
 mod queries;
 mod refs;
+mod retention;
 mod rows;
 mod settings;
 mod store;

@@ -298,5 +298,6 @@ fn answer(row: &Row) -> Result<Answered, Error> {
         })?,
         body: get(row, 3)?,
         at: time(row, 4)?,
+        lasting: get(row, 5)?,
     })
 }

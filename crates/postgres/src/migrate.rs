@@ -33,8 +33,15 @@ macro_rules! migrations {
 }
 
 /// Every migration; the position, from 1, is the version it leads to.
-const MIGRATIONS: &[Migration] =
-    migrations!["0001_tables", "0002_views", "0003_money", "0004_queue", "0005_group", "0006_credit",];
+const MIGRATIONS: &[Migration] = migrations![
+    "0001_tables",
+    "0002_views",
+    "0003_money",
+    "0004_queue",
+    "0005_group",
+    "0006_credit",
+    "0007_retention",
+];
 
 /// From which version to which the tables were brought.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

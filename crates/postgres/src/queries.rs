@@ -19,8 +19,10 @@ queries! {
     ACTIVITY_LOCK = "activity/lock";
     ACTIVITY_PUT = "activity/put";
     ACTIVITY_RESTORE = "activity/restore";
+    ANSWER_AGED = "answer/aged";
     ANSWER_BY_KEYS = "answer/by_keys";
     ANSWER_DUMP = "answer/dump";
+    ANSWER_FORGET = "answer/forget";
     ANSWER_INSERT = "answer/insert";
     ANSWER_RESTORE = "answer/restore";
     BUCKET_BY_REFS = "bucket/by_refs";
@@ -30,8 +32,10 @@ queries! {
     BUCKET_MOVE = "bucket/move";
     BUCKET_PEEK = "bucket/peek";
     BUCKET_RESTORE = "bucket/restore";
+    CALLBACK_AGED = "callback/aged";
     CALLBACK_BY_EVENTS = "callback/by_events";
     CALLBACK_DUMP = "callback/dump";
+    CALLBACK_FORGET = "callback/forget";
     CALLBACK_INSERT = "callback/insert";
     CALLBACK_RESTORE = "callback/restore";
     COMPENSATION_BY_PURCHASES = "compensation/by_purchases";
@@ -117,8 +121,10 @@ queries! {
     MIGRATION_MAKE = "migration/make";
     MIGRATION_NOTE = "migration/note";
     MIGRATION_VERSION = "migration/version";
+    NOTICE_AGED = "notice/aged";
     NOTICE_BY_IDS = "notice/by_ids";
     NOTICE_DUMP = "notice/dump";
+    NOTICE_FORGET = "notice/forget";
     NOTICE_INSERT = "notice/insert";
     NOTICE_LIST = "notice/list";
     NOTICE_LOCK = "notice/lock";

@@ -18,6 +18,7 @@ use onceward_domain::payment::Case;
 use onceward_domain::ports::Answer;
 use onceward_domain::ports::store::{Expiring, OrderFilter, PageRequest, Store, Work};
 use onceward_domain::purchase::Purchase;
+use onceward_domain::retention::Aged;
 use onceward_domain::tally::Tally;
 use onceward_domain::time::Timestamp;
 
@@ -25,7 +26,7 @@ use crate::load::{Mode, load};
 use crate::open::{PostgresStore, Shared};
 use crate::pool::Lent;
 use crate::settings::{self, ServerSettings};
-use crate::{claim, credit, group, list, money, notice, tally, transact};
+use crate::{claim, credit, group, list, money, notice, retention, tally, transact};
 
 impl PostgresStore {
     /// Asks something in a task of its own, on a session for look-ups.
@@ -115,6 +116,10 @@ impl Store for PostgresStore {
 
     fn list_notices(&self, page: PageRequest) -> Answer<'_, Vec<(i64, Notice)>> {
         self.ask("list_notices", move |_, link| async move { notice::list(&link, page).await })
+    }
+
+    fn aged(&self, limit: u32, after: Aged) -> Answer<'_, Vec<Aged>> {
+        self.ask("aged", move |_, link| async move { retention::aged(&link, limit, &after).await })
     }
 
     fn list_groups(&self, status: Option<GroupStatus>, page: PageRequest) -> Answer<'_, Vec<GroupOrder>> {

@@ -17,9 +17,11 @@ use onceward_domain::error::{Class, Code, Error};
 use onceward_domain::facts::{Facts, Need};
 use onceward_domain::id::{ActivityId, PurchaseId, RequestId, SkuId, SkuKey, UserId};
 use onceward_domain::machine::admission::Admission;
+use onceward_domain::machine::notice::Notice as NoticeStatus;
 use onceward_domain::machine::order::Order as OrderStatus;
 use onceward_domain::machine::reservation::Reservation;
 use onceward_domain::money::{Currency, Money};
+use onceward_domain::notice::{Notice, work_exhausted};
 use onceward_domain::ports::store::{Store, Work};
 use onceward_domain::purchase::{Inbox, InboxResult, Line, Order, Purchase, Route};
 use onceward_domain::time::{Millis, Timestamp};
@@ -385,7 +387,6 @@ fn people_find_the_familiar_tables_and_cannot_change_what_is_append_only() {
         ("transition", "at"),
         ("quarantine", "at"),
         ("word", "text"),
-        ("callback", "event"),
         ("open_case", "at"),
         ("group_transition", "at"),
         ("credit_entry", "amount"),
@@ -400,6 +401,24 @@ fn people_find_the_familiar_tables_and_cannot_change_what_is_append_only() {
             assert!(said.contains("append-only"), "{sql}: {said}");
         }
     }
+    for sql in ["UPDATE callback SET event = event", "TRUNCATE callback", "TRUNCATE notice"] {
+        assert!(ground.runtime.block_on(by_hand.batch_execute(sql)).is_err(), "{sql}");
+    }
+}
+
+#[test]
+fn lq_05_a_notice_that_was_not_sent_is_not_deleted_by_hand_either() {
+    let ground = Ground::new("notices");
+    let url = ground.migrated();
+    let store = ground.open(&url, Some(clock()));
+    let notice = work_exhausted(&Lane::new("q"), "m", Token(1), START);
+    write(&store, ChangeSet { new_notices: vec![notice.clone()], ..ChangeSet::default() }).unwrap();
+    let by_hand = ground.connect(&url);
+    let delete = || ground.runtime.block_on(by_hand.batch_execute("DELETE FROM notice"));
+    assert!(delete().unwrap_err().as_db_error().unwrap().message().contains("was not sent"));
+    let sent = Notice { status: NoticeStatus::Sent, ..notice };
+    write(&store, ChangeSet { notices: vec![sent], ..ChangeSet::default() }).unwrap();
+    delete().unwrap();
 }
 
 #[test]

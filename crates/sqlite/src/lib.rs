@@ -34,6 +34,7 @@ mod queries;
 mod readers;
 mod refs;
 mod remembered;
+mod retention;
 mod rows;
 mod store;
 mod tally;

@@ -241,6 +241,7 @@ fn answer(conn: &Connection, key: &Arc<str>) -> Result<Option<Answered>, Error> 
             status: get(row, 1)?,
             body: get(row, 2)?,
             at: Timestamp(get(row, 3)?),
+            lasting: get(row, 4)?,
         })
     })
 }

@@ -46,6 +46,7 @@ pub(crate) const MIGRATIONS: &[Migration] = migrations![
     "0006_expiry",
     "0007_credit",
     "0008_terms",
+    "0009_retention",
 ];
 
 /// Brings a file to the newest version, and says where the copy of the old one is, if there was an old one.

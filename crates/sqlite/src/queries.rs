@@ -18,8 +18,10 @@ queries! {
     ACTIVITY_DUMP = "activity/dump";
     ACTIVITY_PUT = "activity/put";
     ACTIVITY_RESTORE = "activity/restore";
+    ANSWER_AGED = "answer/aged";
     ANSWER_BY_KEY = "answer/by_key";
     ANSWER_DUMP = "answer/dump";
+    ANSWER_FORGET = "answer/forget";
     ANSWER_INSERT = "answer/insert";
     ANSWER_RESTORE = "answer/restore";
     BUCKET_BY_REF = "bucket/by_ref";
@@ -28,8 +30,10 @@ queries! {
     BUCKET_MOVE = "bucket/move";
     BUCKET_PEEK = "bucket/peek";
     BUCKET_RESTORE = "bucket/restore";
+    CALLBACK_AGED = "callback/aged";
     CALLBACK_BY_EVENT = "callback/by_event";
     CALLBACK_DUMP = "callback/dump";
+    CALLBACK_FORGET = "callback/forget";
     CALLBACK_INSERT = "callback/insert";
     CALLBACK_RESTORE = "callback/restore";
     COMPENSATION_BY_PURCHASE = "compensation/by_purchase";
@@ -102,8 +106,10 @@ queries! {
     LANE_IS_PAUSED = "lane/is_paused";
     LANE_RESTORE = "lane/restore";
     LANE_SET_PAUSED = "lane/set_paused";
+    NOTICE_AGED = "notice/aged";
     NOTICE_BY_ID = "notice/by_id";
     NOTICE_DUMP = "notice/dump";
+    NOTICE_FORGET = "notice/forget";
     NOTICE_INSERT = "notice/insert";
     NOTICE_LIST = "notice/list";
     NOTICE_MOVE = "notice/move";

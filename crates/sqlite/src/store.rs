@@ -17,13 +17,14 @@ use onceward_domain::payment::Case;
 use onceward_domain::ports::Answer;
 use onceward_domain::ports::store::{Expiring, OrderFilter, PageRequest, Store, Work};
 use onceward_domain::purchase::Purchase;
+use onceward_domain::retention::Aged;
 use onceward_domain::tally::Tally;
 use onceward_domain::time::Timestamp;
 
 use crate::failure::failed;
 use crate::keeper::log_of;
 use crate::open::SqliteStore;
-use crate::{credit, group, list, load, money, notice, queries, remembered};
+use crate::{credit, group, list, load, money, notice, queries, remembered, retention};
 
 impl Store for SqliteStore {
     fn transact(&self, work: Work) -> Answer<'_, ()> {
@@ -84,6 +85,10 @@ impl Store for SqliteStore {
 
     fn list_notices(&self, page: PageRequest) -> Answer<'_, Vec<(i64, Notice)>> {
         Box::pin(self.readers.ask(move |reader| notice::list(&reader.conn, page)))
+    }
+
+    fn aged(&self, limit: u32, after: Aged) -> Answer<'_, Vec<Aged>> {
+        Box::pin(self.readers.ask(move |reader| retention::aged(&reader.conn, limit, &after)))
     }
 
     fn list_groups(&self, status: Option<GroupStatus>, page: PageRequest) -> Answer<'_, Vec<GroupOrder>> {

@@ -19,6 +19,7 @@ use onceward_domain::machine::admission::Admission;
 use onceward_domain::machine::order::Order as OrderStatus;
 use onceward_domain::machine::reservation::Reservation;
 use onceward_domain::money::{Currency, Money};
+use onceward_domain::payment::{Case, CaseKind};
 use onceward_domain::ports::store::{Store, Work};
 use onceward_domain::purchase::{Inbox, InboxResult, Line, Order, Purchase, Route};
 use onceward_domain::time::{Millis, Timestamp};
@@ -294,18 +295,25 @@ fn append_only_tables_refuse_by_hand_too() {
         payload: vec![1],
         at: START,
     };
+    let case = Case {
+        kind: CaseKind::EventReused,
+        subject: Arc::from("bank:e1"),
+        detail: Arc::from("{}"),
+        at: START,
+    };
     let changes = ChangeSet {
         new_purchases: vec![ordered(1)],
         stock_entries: vec![entry],
         transitions: vec![transition.clone()],
         quarantined: vec![message],
+        cases: vec![case],
         ..ChangeSet::default()
     };
     write(&store, changes).unwrap();
     assert_eq!(block_on(store.transitions(id(1))).unwrap(), [transition]);
 
     let by_hand = Connection::open(folder.file()).unwrap();
-    for table in ["stock_entry", "transition", "quarantine", "word"] {
+    for table in ["stock_entry", "transition", "quarantine", "open_case", "word"] {
         let column = if table == "word" { "text" } else { "at" };
         for sql in [format!("DELETE FROM {table}"), format!("UPDATE {table} SET {column} = {column}")] {
             let refused = by_hand.execute(&sql, []).unwrap_err();

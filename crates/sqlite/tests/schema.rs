@@ -56,6 +56,20 @@ fn schema_sql_is_the_sum_of_the_migrations() {
     assert_eq!(kept, made, "run this test with ONCEWARD_BLESS=1 and look at what changed");
 }
 
+/// A table that is made anew takes its triggers with it: the list is what a person knows to be append-only.
+#[test]
+fn every_append_only_table_refuses_changes_and_deletions() {
+    let schema = dump(&fresh("triggers"));
+    for table in
+        ["stock_entry", "transition", "quarantine", "word", "open_case", "group_transition", "credit_entry"]
+    {
+        for (name, what) in [("rows", "DELETE"), ("values", "UPDATE")] {
+            let trigger = format!("CREATE TRIGGER {table}_keeps_{name} BEFORE {what} ON {table}\n");
+            assert!(schema.contains(&trigger), "the schema lacks {trigger}");
+        }
+    }
+}
+
 #[test]
 fn checks_allow_exactly_the_codes_of_the_machines() {
     checks_allow_exactly_the_codes(&dump(&fresh("checks")));

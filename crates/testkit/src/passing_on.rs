@@ -66,6 +66,10 @@ macro_rules! pass_questions_on {
             list_notices(
                 page: ::onceward_domain::ports::store::PageRequest
             ) -> Vec<(i64, ::onceward_domain::notice::Notice)>;
+            aged(
+                limit: u32,
+                after: ::onceward_domain::retention::Aged
+            ) -> Vec<::onceward_domain::retention::Aged>;
             list_groups(
                 status: Option<::onceward_domain::machine::group::Group>,
                 page: ::onceward_domain::ports::store::PageRequest

@@ -13,6 +13,7 @@ pub mod create_order;
 pub mod credit;
 pub mod deadline;
 pub mod direct_order;
+pub mod forget;
 pub mod group;
 pub mod job;
 pub mod job_queue;

@@ -21,6 +21,7 @@ use crate::notice::Notice;
 use crate::payment::Case;
 use crate::ports::Answer;
 use crate::purchase::Purchase;
+use crate::retention::Aged;
 use crate::tally::Tally;
 use crate::time::Timestamp;
 
@@ -114,6 +115,10 @@ pub trait Store: Send + Sync {
 
     /// Notices with their handles, newest first.
     fn list_notices(&self, page: PageRequest) -> Answer<'_, Vec<(i64, Notice)>>;
+
+    /// Records of one kind behind a place, oldest first. Whether one may go, the decision says ([`crate::decide::forget`]).
+    fn aged(&self, limit: u32, after: Aged) -> Answer<'_, Vec<Aged>>;
+
     /// Group orders, newest first, in this state or in any.
     fn list_groups(&self, status: Option<GroupStatus>, page: PageRequest) -> Answer<'_, Vec<GroupOrder>>;
 

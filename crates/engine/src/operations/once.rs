@@ -1,7 +1,8 @@
 //! First answers: what makes a POST repeatable (style 15).
 //!
 //! Invariants: the key is asked before the rule; the rendered first answer, also a refusal, is kept under the key in the
-//! same transaction as the effect; the key with another body is refused.
+//! same transaction as the effect; the key with another body is refused. An answer that alone tells of its effect is kept for
+//! ever; others may be forgotten by age ([`onceward_domain::decide::forget`]).
 
 use std::sync::Arc;
 
@@ -39,9 +40,19 @@ pub struct StoredAnswer {
     pub replayed: bool,
 }
 
+/// What tells, when a request comes again, that it had its effect.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum KnownBy {
+    /// The effect's own id, which follows from the key: even after the answer is forgotten the rule finds it.
+    Id,
+    /// The answer alone, which is therefore kept for ever.
+    Answer,
+}
+
 pub(crate) fn once<T>(
     facts: &mut Facts,
     idempotent: &Idempotent<T>,
+    known_by: KnownBy,
     rule: impl FnOnce(&mut Facts) -> Result<(ChangeSet, T), Error>,
 ) -> Result<(ChangeSet, StoredAnswer), Error> {
     if let Some(first) = facts.answers.get(&idempotent.key) {
@@ -51,10 +62,10 @@ pub(crate) fn once<T>(
         let answer = StoredAnswer { status: first.status, body: first.body.clone(), replayed: true };
         return Ok((ChangeSet::default(), answer));
     }
-    let (mut changes, (status, body)) = match rule(facts) {
-        Ok((changes, outcome)) => (changes, (idempotent.render)(Ok(&outcome))),
+    let (mut changes, (status, body), has_effect) = match rule(facts) {
+        Ok((changes, outcome)) => (changes, (idempotent.render)(Ok(&outcome)), true),
         Err(error) if error.class() == Class::Rejected => {
-            (ChangeSet::default(), (idempotent.render)(Err(&error)))
+            (ChangeSet::default(), (idempotent.render)(Err(&error)), false)
         }
         Err(error) => return Err(error),
     };
@@ -64,6 +75,7 @@ pub(crate) fn once<T>(
         status,
         body: body.clone(),
         at: facts.now,
+        lasting: has_effect && known_by == KnownBy::Answer,
     });
     Ok((changes, StoredAnswer { status, body, replayed: false }))
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use onceward_domain::changes::ChangeSet;
+use onceward_domain::decide::forget::callback_member;
 use onceward_domain::decide::pay::{Heard, StartPayment};
 use onceward_domain::decide::refund::AskRefund;
 use onceward_domain::decide::{pay, refund};
@@ -22,7 +23,7 @@ use onceward_domain::time::Millis;
 use crate::engine::Engine;
 use crate::execute::execute;
 use crate::observe;
-use crate::operations::once::{Idempotent, StoredAnswer, once};
+use crate::operations::once::{Idempotent, KnownBy, StoredAnswer, once};
 use crate::wire;
 use crate::workers::{asker, teller};
 
@@ -64,7 +65,7 @@ pub async fn start(engine: &Engine, command: Start) -> Result<StoredAnswer, Erro
     };
     ask_about_open(engine, purchase, id).await?;
     let answer = execute(engine, "start_payment", need, move |facts| {
-        once(facts, &command.idempotent, |facts| pay::start(facts, &rule))
+        once(facts, &command.idempotent, KnownBy::Id, |facts| pay::start(facts, &rule))
     })
     .await?;
     announce(engine, purchase).await;
@@ -140,7 +141,7 @@ pub async fn callback(engine: &Engine, provider: &str, raw: &RawCallback<'_>) ->
         return Ok(Recorded::Heard);
     }
     let need = teller::need_of_word(engine, &word).await?;
-    let member: Arc<str> = member_of(known.name(), &event);
+    let member: Arc<str> = callback_member(known.name(), &event);
     let source: Arc<str> = Arc::from("callback");
     let heard = execute(engine, "callback.heard", need, move |facts: &mut Facts| {
         let (mut changes, heard) = pay::hear(facts, &word, &source)?;
@@ -164,10 +165,6 @@ pub async fn callback(engine: &Engine, provider: &str, raw: &RawCallback<'_>) ->
     }
 }
 
-fn member_of(provider: &str, event: &str) -> Arc<str> {
-    Arc::from(format!("{provider}:{event}"))
-}
-
 async fn keep(
     engine: &Engine,
     provider: &'static str,
@@ -183,7 +180,7 @@ async fn keep(
             let mut changes = ChangeSet::default();
             if !Guard::EventHasOneBody.holds(first.payload_hash == payload_hash(&payload)) {
                 // Not what was answered before: kept for a person, never applied (C91).
-                let subject: Arc<str> = member_of(&key.0, &key.1);
+                let subject: Arc<str> = callback_member(&key.0, &key.1);
                 let detail: Arc<str> = Arc::from(String::from_utf8_lossy(&payload).into_owned());
                 changes.cases.push(Case { kind: CaseKind::EventReused, subject, detail, at: facts.now });
             }
@@ -198,7 +195,7 @@ async fn keep(
         };
         let put = DueChange::Put {
             lane: Lane::new(Lane::CALLBACK),
-            member: member_of(&key.0, &key.1),
+            member: callback_member(&key.0, &key.1),
             due_at: facts.now.plus(CALLBACK_HEAD_START),
             body: entry.clone(),
         };
@@ -243,7 +240,7 @@ pub async fn ask_refund(engine: &Engine, command: Ask) -> Result<StoredAnswer, E
         ..Need::default()
     };
     let answer = execute(engine, "ask_refund", need, move |facts| {
-        once(facts, &command.idempotent, |facts| refund::ask(facts, &rule))
+        once(facts, &command.idempotent, KnownBy::Id, |facts| refund::ask(facts, &rule))
     })
     .await?;
     engine.signals().refund.notify_one();

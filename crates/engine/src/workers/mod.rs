@@ -15,6 +15,7 @@ pub mod herald;
 pub mod projector;
 pub mod refunder;
 pub mod relay;
+pub mod retention;
 pub mod sender;
 pub mod settler;
 pub(crate) mod strays;
@@ -80,6 +81,8 @@ pub enum Worker {
     Herald,
     /// Settles group orders (GS-01).
     Settler,
+    /// Forgets records that nobody needs any more (design.md §7).
+    Retention,
     /// Looks behind the gate (FS-16, FS-17).
     Governor,
     /// Keeps gauges and watches invariants.
@@ -88,7 +91,7 @@ pub enum Worker {
 
 impl Worker {
     /// Every worker.
-    pub const ALL: [Self; 18] = [
+    pub const ALL: [Self; 19] = [
         Self::Sender,
         Self::Consumer,
         Self::Relay,
@@ -105,6 +108,7 @@ impl Worker {
         Self::Refunder,
         Self::Herald,
         Self::Settler,
+        Self::Retention,
         Self::Governor,
         Self::Watch,
     ];
@@ -129,6 +133,7 @@ impl Worker {
             Self::Refunder => "refunder",
             Self::Herald => "herald",
             Self::Settler => "settler",
+            Self::Retention => "retention",
             Self::Governor => "governor",
             Self::Watch => "watch",
         }
@@ -159,6 +164,7 @@ impl Worker {
             Self::Refunder => refunder::step(engine).await,
             Self::Herald => herald::step(engine).await,
             Self::Settler => settler::step(engine).await,
+            Self::Retention => retention::step(engine).await,
             Self::Governor => governor::step(engine).await,
             Self::Watch => watch::step(engine).await,
         }
@@ -179,7 +185,12 @@ impl Worker {
             Self::Refunder => Some(&signals.refund),
             Self::Herald => Some(&signals.notify),
             Self::Settler => Some(&signals.settle),
-            Self::Forwarder | Self::Deadline | Self::Sweep | Self::Governor | Self::Watch => None,
+            Self::Forwarder
+            | Self::Deadline
+            | Self::Sweep
+            | Self::Retention
+            | Self::Governor
+            | Self::Watch => None,
         }
     }
 }

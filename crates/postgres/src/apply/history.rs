@@ -146,6 +146,7 @@ async fn stand_alone<'a>(script: &mut Script<'a>, changes: &'a ChangeSet) -> Res
             column(answers, |one| i32::from(one.status)),
             column(answers, |one| one.body.as_slice()),
             column(answers, |one| one.at.0),
+            column(answers, |one| one.lasting),
         ];
         script.any("keeping a first answer", queries::ANSWER_INSERT, parameters).await?;
     }

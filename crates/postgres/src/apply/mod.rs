@@ -1,8 +1,8 @@
 //! Applying what a decision wants written: all of a `ChangeSet`, or a refusal and a rollback by the caller.
 //!
-//! Invariants: the order is that of the tables' references, catalogue first; every guarded write hits exactly the rows that
-//! were decided on or the set is refused; a new row that exists already is refused by its constraint. Everything goes out in
-//! one round trip, after the numbers of new SKUs and words are known. `events` are refused: the engine has turned them into an
+//! Invariants: what is forgotten goes first; then the order is that of the tables' references, catalogue first; every
+//! guarded write hits exactly the rows that were decided on or the set is refused; a new row that exists already is refused
+//! by its constraint. Everything goes out in one round trip, after the numbers of new SKUs and words are known. `events` are refused: the engine has turned them into an
 //! outbox entry in `due`. Read next: `script`, `purchases`, then `history`.
 
 mod catalogue;
@@ -14,6 +14,7 @@ mod money;
 mod notices;
 mod places;
 mod purchases;
+mod retention;
 mod script;
 mod words;
 
@@ -45,6 +46,7 @@ pub(crate) async fn apply(
     names.find_words(link, words::texts(changes).iter().map(|text| &**text)).await?;
 
     let mut script = Script::new(link);
+    retention::write(&mut script, &changes.forgotten).await?;
     catalogue::write(&mut script, names, changes).await?;
     purchases::write(&mut script, names, changes, places).await?;
     money::write(&mut script, changes).await?;

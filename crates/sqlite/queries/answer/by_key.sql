@@ -1,2 +1,2 @@
 -- Loads the first answer to a request. Guards nothing. Zero rows: it is the first. Index: the one on the key.
-SELECT fingerprint, status, body, at FROM answer WHERE key = :key;
+SELECT fingerprint, status, body, at, lasting FROM answer WHERE key = :key;

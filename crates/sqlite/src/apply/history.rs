@@ -128,8 +128,8 @@ pub(super) fn keep_answers(conn: &Connection, answers: &[Answered]) -> Result<()
     let doing = failed("keeping a first answer");
     for answer in answers {
         let mut statement = conn.prepare_cached(queries::ANSWER_INSERT).map_err(&doing)?;
-        let Answered { key, fingerprint, status, body, at } = answer;
-        statement.execute(params![key, fingerprint, status, body, at.0]).map_err(&doing)?;
+        let Answered { key, fingerprint, status, body, at, lasting } = answer;
+        statement.execute(params![key, fingerprint, status, body, at.0, lasting]).map_err(&doing)?;
     }
     Ok(())
 }

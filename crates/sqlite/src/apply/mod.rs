@@ -1,8 +1,8 @@
 //! Applying what a decision wants written: all of a [`ChangeSet`], or an error and a rollback by the caller.
 //!
-//! Invariants: the order is that of the tables' references, catalogue first; every guarded write hits exactly one row
-//! or the set is refused; a new row that exists already is refused by its constraint. `events` are refused: the
-//! engine has turned them into an outbox entry in `due`. Read next: `purchases`, then `history`.
+//! Invariants: what is forgotten goes first; then the order is that of the tables' references, catalogue first; every
+//! guarded write hits exactly one row or the set is refused; a new row that exists already is refused by its constraint.
+//! `events` are refused: the engine has turned them into an outbox entry in `due`. Read next: `purchases`, then `history`.
 
 mod catalogue;
 mod credit;
@@ -26,7 +26,7 @@ use crate::failure::defect;
 use crate::load::first;
 use crate::refs::Refs;
 use crate::rows::get;
-use crate::{due, notice, queries};
+use crate::{due, notice, queries, retention};
 
 /// Writes a set of changes inside the caller's transaction.
 pub(crate) fn apply(
@@ -38,6 +38,7 @@ pub(crate) fn apply(
     if !changes.events.is_empty() {
         return Err(defect("events reached the store that should be in an outbox entry"));
     }
+    retention::forget(conn, &changes.forgotten)?;
     catalogue::put_activities(conn, &changes.activities)?;
     catalogue::add_skus(conn, refs, &changes.new_skus)?;
     catalogue::change_terms(conn, refs, &changes.changed_skus)?;

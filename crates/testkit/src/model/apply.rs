@@ -32,6 +32,7 @@ impl Rows {
         if !changes.events.is_empty() {
             return Err(violated("events reached the store that should be in an outbox entry"));
         }
+        self.forget(std::mem::take(&mut changes.forgotten))?;
         for activity in std::mem::take(&mut changes.activities) {
             self.activities.put(activity.id.clone(), activity);
         }

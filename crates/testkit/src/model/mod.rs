@@ -24,6 +24,7 @@ use onceward_domain::ports::Answer;
 use onceward_domain::ports::clock::Clock;
 use onceward_domain::ports::store::{Expiring, OrderFilter, PageRequest, Store, Work};
 use onceward_domain::purchase::Purchase;
+use onceward_domain::retention::Aged;
 use onceward_domain::tally::Tally;
 use onceward_domain::time::Timestamp;
 
@@ -39,6 +40,7 @@ mod money;
 mod notices;
 mod purchases;
 mod read;
+mod retention;
 mod table;
 
 /// A guard left out on purpose, so that a suite can show that it notices.
@@ -160,6 +162,10 @@ impl Store for ModelStore {
 
     fn list_notices(&self, page: PageRequest) -> Answer<'_, Vec<(i64, Notice)>> {
         Box::pin(async move { Ok(self.rows().list_notices(page)) })
+    }
+
+    fn aged(&self, limit: u32, after: Aged) -> Answer<'_, Vec<Aged>> {
+        Box::pin(async move { Ok(self.rows().aged(limit, &after)) })
     }
 
     fn list_groups(&self, status: Option<GroupStatus>, page: PageRequest) -> Answer<'_, Vec<GroupOrder>> {

@@ -19,6 +19,7 @@ use onceward_domain::payment::Case;
 use onceward_domain::ports::Answer;
 use onceward_domain::ports::store::{Decide, Expiring, OrderFilter, PageRequest, Store, Work};
 use onceward_domain::purchase::Purchase;
+use onceward_domain::retention::Aged;
 use onceward_domain::tally::Tally;
 use onceward_domain::time::Timestamp;
 
@@ -239,6 +240,10 @@ impl Store for FaultyStore {
 
     fn list_notices(&self, page: PageRequest) -> Answer<'_, Vec<(i64, Notice)>> {
         Box::pin(self.call("list_notices", true, self.world.store.list_notices(page)))
+    }
+
+    fn aged(&self, limit: u32, after: Aged) -> Answer<'_, Vec<Aged>> {
+        Box::pin(self.call("aged", true, self.world.store.aged(limit, after)))
     }
 
     fn list_groups(&self, status: Option<GroupStatus>, page: PageRequest) -> Answer<'_, Vec<GroupOrder>> {

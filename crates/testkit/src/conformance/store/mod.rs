@@ -26,6 +26,7 @@ mod lanes;
 mod lists;
 mod moves;
 mod notices;
+mod retention;
 mod settles;
 mod sums;
 mod threads;
@@ -77,6 +78,7 @@ pub fn cases() -> Vec<Case> {
         settles::CASES,
         moves::CASES,
         notices::CASES,
+        retention::CASES,
         lanes::CASES,
         credit::CASES,
         jobs::CASES,

@@ -323,6 +323,7 @@ fn first_answer(ground: &Ground) {
         status,
         body: vec![0, 1, 255],
         at: Timestamp(i64::MAX),
+        lasting: status == 201,
     };
     ground.must(ChangeSet { answers: vec![answer(201)], ..ChangeSet::default() });
     let error = ground.write(ChangeSet { answers: vec![answer(409)], ..ChangeSet::default() });
