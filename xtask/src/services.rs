@@ -125,6 +125,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     }
 }
 
+/// Stops every service that runs.
+pub(crate) fn stop_all() -> Result<(), Failure> {
+    run(&Arguments { verb: Verb::Down(Which { names: Vec::new() }) })
+}
+
 impl One {
     fn find(&self) -> Result<(&'static Service, &'static str), Failure> {
         const ALL: &[Service] = &SERVICES;
