@@ -101,7 +101,7 @@ pub(crate) struct Settings {
     deadline: DeadlineSettings,
     /// Lease of every claim, in milliseconds.
     lease_ms: i64,
-    /// How long first answers, heard callbacks and sent notices are kept, in days; 0 keeps them for ever.
+    /// How long refusals, heard callbacks and sent notices are kept, in days; 0 keeps them for ever.
     retention_days: i64,
     /// Where notices are posted to; without it they wait, or with `--dev` go into a file.
     notice_webhook_url: Option<String>,

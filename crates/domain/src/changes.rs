@@ -198,7 +198,7 @@ pub struct Answered {
     pub body: Vec<u8>,
     /// When it was given.
     pub at: Timestamp,
-    /// Whether nothing else tells that the request had its effect, so that it must never be forgotten.
+    /// Whether it speaks of an effect, so that it must never be forgotten: a repeat would land twice.
     pub lasting: bool,
 }
 

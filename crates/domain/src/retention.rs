@@ -1,10 +1,9 @@
 //! Retention: records that nobody needs any more after a while (design.md §7).
 //!
-//! Purpose: what grows with every request and is neither a business fact nor what recognises a repeat for ever is forgotten
-//! by age. Invariants: a window is longer than any redelivery, so that what is forgotten is not asked for by a repeat that is
-//! on its way; even a repeat that comes after the window finds its effect, by an id that follows from the key, or by the
-//! attempt's own state. An answer that alone tells of its effect is not listed among what may go.
-//! Deliberately absent: purchases, money, stock and credits, which are never forgotten. Read next: [`crate::decide::forget`].
+//! Purpose: what grows with every request and is neither a business fact nor what recognises a repeat is forgotten by age.
+//! Invariants: a window is longer than any redelivery, so that what is forgotten is not asked for by a repeat that is on its
+//! way; the answer of an effect is lasting, and is not listed among what may go. Deliberately absent: purchases, money, stock
+//! and credits, which are never forgotten. Read next: [`crate::decide::forget`].
 
 use std::sync::Arc;
 
@@ -23,7 +22,7 @@ pub const WINDOW_MIN: Millis = Millis(7 * DAY.0);
 /// What kind of record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum RecordKind {
-    /// First answers to idempotency keys, but for lasting ones, by when they were given.
+    /// First answers that refused a request, by when they were given.
     Answer,
     /// Callbacks of providers, by when they came.
     Callback,

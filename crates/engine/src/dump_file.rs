@@ -417,6 +417,7 @@ mod tests {
                 Value::Number(i64::MIN),
                 Value::Bytes(b"{\n}".to_vec()),
                 Value::Nothing,
+                Value::Number(1),
             ]
         };
         vec![

@@ -50,7 +50,7 @@ const COUNTERS: [(&str, &str); 25] = [
     ("onceward_compensation_state_conflict_total", "Compensations the gate's state forbids."),
     ("onceward_order_expired_total", "Orders whose time was up, unpaid."),
     ("onceward_deadline_signal_lost_total", "Due orders that the sweep found, not the deadline trigger."),
-    ("onceward_record_forgotten_total", "Answers, callbacks and notices that were forgotten by age."),
+    ("onceward_record_forgotten_total", "Refusals, callbacks and notices that were forgotten by age."),
     ("onceward_payment_cancel_race_total", "Money that met a cancellation, or came twice."),
     (
         "onceward_payment_contradiction_total",

@@ -1,4 +1,4 @@
-//! Retention (design.md §7): what is forgotten by age, and that a repeat after it still lands once.
+//! Retention (design.md §7): what is forgotten by age, and that a repeat of an effect still lands once.
 
 mod house;
 
@@ -9,11 +9,13 @@ use house::{House, keys};
 use onceward::operations::credit::{self, Entry, Grant};
 use onceward::workers::{Next, Worker, retention};
 use onceward::{Engine, Ports, Settings};
+use onceward_domain::changes::{Answered, ChangeSet};
 use onceward_domain::credit::Credits;
-use onceward_domain::facts::Need;
+use onceward_domain::facts::{Facts, Need};
 use onceward_domain::id::{AccountId, PurchaseId};
+use onceward_domain::ports::store::Work;
 use onceward_domain::retention::{Aged, RecordKind, WINDOW};
-use onceward_domain::time::Millis;
+use onceward_domain::time::{Millis, Timestamp};
 use onceward_testkit::block_on::block_on;
 use onceward_testkit::ids::CountingIds;
 
@@ -33,30 +35,38 @@ fn refunded(shop: &Shop) -> PurchaseId {
 }
 
 #[test]
-fn se_04_dr_04_a_repeat_after_the_window_finds_its_effect_by_id() {
+fn se_04_dr_04_the_answer_of_an_effect_is_repeated_for_ever() {
     let shop = Shop::new();
     let id = refunded(&shop);
     let first = shop.try_start(id, "pay-1").expect("it repeats");
-    assert!(first.replayed);
-    assert_eq!(count(&shop.house, RecordKind::Answer), 2);
-    shop.house.clock.advance(Millis(WINDOW.0 - 1));
+    let back = shop.refund(id, Some(60), "back-1");
+    shop.house.clock.advance(Millis(WINDOW.0 * 12));
     shop.house.rest();
-    assert_eq!(count(&shop.house, RecordKind::Answer), 2, "a millisecond early");
-    shop.house.clock.advance(Millis(1));
-    shop.house.rest();
-    assert_eq!(count(&shop.house, RecordKind::Answer), 0);
-    for _ in 0..2 {
-        let again = shop.try_start(id, "pay-1").expect("it answers");
-        assert_eq!((again.status, &again.body), (first.status, &first.body));
-        shop.refund(id, Some(60), "back-1");
-        shop.house.rest();
-    }
+    assert_eq!(shop.try_start(id, "pay-1").expect("it repeats"), first);
+    assert_eq!(shop.refund(id, Some(60), "back-1"), back);
+    assert!(first.replayed && back.replayed);
     assert_eq!(shop.refunds(id).len(), 1);
     shop.assert_agrees(PRICE - 60);
 }
 
 #[test]
-fn cl_01_a_grant_that_only_its_answer_knows_is_repeated_for_ever() {
+fn se_04_a_refusal_is_repeated_within_its_window_and_decided_anew_after_it() {
+    let shop = Shop::new();
+    let id = refunded(&shop);
+    let refused = shop.try_start(id, "pay-2").expect("it answers");
+    assert_eq!((refused.replayed, refused.body.as_slice()), (false, b"order_not_payable".as_slice()));
+    shop.house.clock.advance(Millis(WINDOW.0 - 1));
+    shop.house.rest();
+    assert!(shop.try_start(id, "pay-2").expect("it repeats").replayed, "a millisecond early");
+    assert_eq!(count(&shop.house, RecordKind::Answer), 1);
+    shop.house.clock.advance(Millis(1));
+    shop.house.rest();
+    assert_eq!(count(&shop.house, RecordKind::Answer), 0);
+    assert_eq!(shop.try_start(id, "pay-2").expect("it answers"), refused);
+}
+
+#[test]
+fn cl_01_a_grant_is_made_once_however_late_it_is_repeated() {
     let house = House::new(1);
     let account = AccountId::trusted("a");
     let grant = || {
@@ -78,25 +88,43 @@ fn cl_01_a_grant_that_only_its_answer_knows_is_repeated_for_ever() {
     assert_eq!(known.accounts[&account].balance, 100);
 }
 
-#[test]
-fn records_are_kept_for_ever_where_nobody_set_a_window() {
-    let mut shop = Shop::new();
-    let ports = Ports::embedded(shop.house.store.clone(), Arc::new(CountingIds::new("shop")));
-    let settings = Settings { retention: None, ..Settings::default() };
-    shop.house.engine = Engine::new(ports.with_providers(vec![shop.bank.clone()]), keys(), settings);
-    refunded(&shop);
-    shop.house.clock.advance(Millis(WINDOW.0 * 12));
-    assert_eq!(shop.house.step(Worker::Retention).expect("it steps"), Next::Wait(None));
-    assert_eq!(count(&shop.house, RecordKind::Answer), 2);
+/// Puts in so many refusals, each of an age of its own.
+fn refuse(house: &House, count: usize) {
+    let answers = (0..count).map(|number| Answered {
+        key: Arc::from(format!("caller\nPOST /x\nk{number}")),
+        fingerprint: [1; 32],
+        status: 409,
+        body: Vec::new(),
+        at: Timestamp(i64::try_from(number).expect("it is small")),
+        lasting: false,
+    });
+    let changes = ChangeSet { answers: answers.collect(), ..ChangeSet::default() };
+    let decide = Arc::new(move |_: &mut Facts| Ok(changes.clone()));
+    block_on(house.store.transact(Work { name: "refuse", need: Need::default(), decide }))
+        .expect("it writes");
 }
 
 #[test]
-fn it_works_on_while_there_is_something_and_then_looks_once_an_hour() {
-    let shop = Shop::new();
-    refunded(&shop);
-    let step = || shop.house.step(Worker::Retention).expect("it steps");
+fn it_rests_after_every_batch_and_then_looks_once_an_hour() {
+    let house = House::new(1);
+    refuse(&house, 450);
+    let step = || house.step(Worker::Retention).expect("it steps");
     assert_eq!(step(), Next::Wait(Some(retention::INTERVAL)));
-    shop.house.clock.advance(WINDOW);
-    assert_eq!(step(), Next::Again);
+    house.clock.advance(WINDOW);
+    for left in [250, 50, 0] {
+        assert_eq!(step(), Next::Wait(Some(retention::REST)));
+        assert_eq!(count(&house, RecordKind::Answer), left);
+    }
     assert_eq!(step(), Next::Wait(Some(retention::INTERVAL)));
+}
+
+#[test]
+fn records_are_kept_for_ever_where_nobody_set_a_window() {
+    let mut house = House::new(1);
+    let ports = Ports::embedded(house.store.clone(), Arc::new(CountingIds::new("shop")));
+    house.engine = Engine::new(ports, keys(), Settings { retention: None, ..Settings::default() });
+    refuse(&house, 2);
+    house.clock.advance(Millis(WINDOW.0 * 12));
+    assert_eq!(house.step(Worker::Retention).expect("it steps"), Next::Wait(None));
+    assert_eq!(count(&house, RecordKind::Answer), 2);
 }

@@ -4,8 +4,8 @@
 //! group orders, participants, credit accounts, jobs; each by its number or id. Two works that want the same rows meet at
 //! the first of them, and one waits. Invariants: SKUs come before everything that moves with them, so a work that names its
 //! SKU has the buyers' places to itself as well; locks are taken before the time is read, so that what a work decides on is
-//! never older than its time. Deliberately absent: locks on what is only ever added (answers, callbacks, entries), whose
-//! uniqueness is enough, and on buyers' purchases, whose places are unique.
+//! never older than its time. Deliberately absent: locks on what never changes (answers, callbacks, entries), whose
+//! uniqueness is enough, also while some of it is forgotten, and on buyers' purchases, whose places are unique.
 
 use std::collections::HashMap;
 

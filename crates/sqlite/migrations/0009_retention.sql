@@ -1,5 +1,5 @@
--- Records that nobody needs any more may be forgotten by age: answers, callbacks that were heard, notices that were sent. An
--- answer that alone tells of its effect is lasting, and so is every one of an older version, which did not say.
+-- Records that nobody needs any more may be forgotten by age: refusals, callbacks that were heard, notices that were sent. The
+-- answer of an effect is lasting, and so is every one of an older version, which did not say.
 ALTER TABLE answer ADD COLUMN lasting INTEGER NOT NULL DEFAULT 1 CHECK (lasting IN (0, 1));
 
 CREATE INDEX answer_by_age ON answer (at) WHERE lasting = 0;

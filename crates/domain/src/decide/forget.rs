@@ -1,7 +1,7 @@
 //! Forgetting records whose window is over (design.md §7).
 //!
 //! Invariants: nothing goes before its window is over; a callback stays as long as it waits to be heard, also where a person
-//! must look at it; a notice stays until it was sent; an answer that alone tells of its effect stays for ever. The row that goes
+//! must look at it; a notice stays until it was sent; the answer of an effect stays for ever. The row that goes
 //! is the one that was looked at. Needs what [`need`] names. Read next: [`crate::retention`].
 
 use std::sync::Arc;
@@ -42,7 +42,7 @@ pub fn callback_member(provider: &str, event: &str) -> Member {
 /// use onceward_domain::{decide::forget::forget, facts::Facts, retention::{Aged, Record, WINDOW}, time::Timestamp};
 /// # use onceward_domain::changes::Answered;
 /// let key: std::sync::Arc<str> = "caller\nPOST /v1/orders\nk-1".into();
-/// let first = Answered { key: key.clone(), fingerprint: [0; 32], status: 201, body: vec![], at: Timestamp(5), lasting: false };
+/// let first = Answered { key: key.clone(), fingerprint: [0; 32], status: 409, body: vec![], at: Timestamp(5), lasting: false };
 /// let aged = [Aged { at: Timestamp(5), record: Record::Answer(key.clone()) }];
 /// let mut facts = Facts::empty(Timestamp(4).plus(WINDOW));
 /// facts.answers.insert(key, first);
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn se_04_an_answer_that_alone_tells_of_its_effect_stays_for_ever() {
+    fn se_04_the_answer_of_an_effect_stays_for_ever() {
         let (mut facts, [answer, ..]) = facts();
         facts.answers.values_mut().for_each(|one| one.lasting = true);
         facts.now = facts.now.plus(WINDOW);

@@ -11,8 +11,8 @@ use onceward_domain::id::{ActivityId, SkuKey};
 
 use crate::engine::Engine;
 use crate::execute::execute;
+use crate::operations::once::once;
 pub use crate::operations::once::{Idempotent, Render, StoredAnswer};
-use crate::operations::once::{KnownBy, once};
 
 /// A SKU with the gate's counters.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -100,7 +100,7 @@ pub async fn adjust_stock(engine: &Engine, command: AdjustStock) -> Result<Store
         ..Need::default()
     };
     let answer = execute(engine, "adjust_stock", need, move |facts| {
-        once(facts, &command.idempotent, KnownBy::Answer, |facts| {
+        once(facts, &command.idempotent, |facts| {
             let changes = decide::catalogue::adjust_stock(facts, &rule)?;
             let sku = facts.skus[&rule.key].clone();
             Ok((changes, SkuView { sku, bucket: facts.buckets.get(&rule.key).cloned() }))

@@ -13,7 +13,7 @@ use onceward_domain::time::Timestamp;
 
 use crate::engine::Engine;
 use crate::execute::execute;
-use crate::operations::once::{Idempotent, KnownBy, StoredAnswer, once};
+use crate::operations::once::{Idempotent, StoredAnswer, once};
 
 fn need(account: &AccountId, key: &Arc<str>) -> Need {
     Need { accounts: vec![account.clone()], answers: vec![key.clone()], ..Need::default() }
@@ -29,10 +29,8 @@ pub async fn grant(
     idempotent: Idempotent<Entry>,
 ) -> Result<StoredAnswer, Error> {
     let need = need(&rule.account, &idempotent.key);
-    execute(engine, "grant", need, move |facts| {
-        once(facts, &idempotent, KnownBy::Answer, |facts| credit::grant(facts, &rule))
-    })
-    .await
+    execute(engine, "grant", need, move |facts| once(facts, &idempotent, |facts| credit::grant(facts, &rule)))
+        .await
 }
 
 /// Sets a balance right, once per key.
@@ -46,7 +44,7 @@ pub async fn adjust(
 ) -> Result<StoredAnswer, Error> {
     let need = need(&rule.account, &idempotent.key);
     execute(engine, "adjust", need, move |facts| {
-        once(facts, &idempotent, KnownBy::Answer, |facts| credit::adjust(facts, &rule))
+        once(facts, &idempotent, |facts| credit::adjust(facts, &rule))
     })
     .await
 }

@@ -14,7 +14,7 @@ use onceward_domain::ports::store::PageRequest;
 
 use crate::engine::Engine;
 use crate::execute::execute;
-use crate::operations::once::{Idempotent, KnownBy, StoredAnswer, once};
+use crate::operations::once::{Idempotent, StoredAnswer, once};
 
 /// A group order with everybody who takes part.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -129,7 +129,7 @@ pub async fn settle_by_hand(engine: &Engine, command: SettleByHand) -> Result<St
     let retry = Retry { group: command.group, actor: command.actor };
     let idempotent = command.idempotent;
     let answer = execute(engine, "settle_by_hand", need, move |facts| {
-        once(facts, &idempotent, KnownBy::Answer, |facts| decide::retry(facts, &retry))
+        once(facts, &idempotent, |facts| decide::retry(facts, &retry))
     })
     .await?;
     engine.signals().settle.notify_one();

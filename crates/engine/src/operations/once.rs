@@ -1,8 +1,9 @@
 //! First answers: what makes a POST repeatable (style 15).
 //!
 //! Invariants: the key is asked before the rule; the rendered first answer, also a refusal, is kept under the key in the
-//! same transaction as the effect; the key with another body is refused. An answer that alone tells of its effect is kept for
-//! ever; others may be forgotten by age ([`onceward_domain::decide::forget`]).
+//! same transaction as the effect; the key with another body is refused. The answer of an effect is kept for ever, so that a
+//! repeat never lands twice, whatever becomes of keys and ids; a refusal, which has none, may be forgotten by age
+//! ([`onceward_domain::decide::forget`]).
 
 use std::sync::Arc;
 
@@ -40,19 +41,9 @@ pub struct StoredAnswer {
     pub replayed: bool,
 }
 
-/// What tells, when a request comes again, that it had its effect.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum KnownBy {
-    /// The effect's own id, which follows from the key: even after the answer is forgotten the rule finds it.
-    Id,
-    /// The answer alone, which is therefore kept for ever.
-    Answer,
-}
-
 pub(crate) fn once<T>(
     facts: &mut Facts,
     idempotent: &Idempotent<T>,
-    known_by: KnownBy,
     rule: impl FnOnce(&mut Facts) -> Result<(ChangeSet, T), Error>,
 ) -> Result<(ChangeSet, StoredAnswer), Error> {
     if let Some(first) = facts.answers.get(&idempotent.key) {
@@ -75,7 +66,7 @@ pub(crate) fn once<T>(
         status,
         body: body.clone(),
         at: facts.now,
-        lasting: has_effect && known_by == KnownBy::Answer,
+        lasting: has_effect,
     });
     Ok((changes, StoredAnswer { status, body, replayed: false }))
 }

@@ -23,7 +23,7 @@ use onceward_domain::time::Millis;
 use crate::engine::Engine;
 use crate::execute::execute;
 use crate::observe;
-use crate::operations::once::{Idempotent, KnownBy, StoredAnswer, once};
+use crate::operations::once::{Idempotent, StoredAnswer, once};
 use crate::wire;
 use crate::workers::{asker, teller};
 
@@ -65,7 +65,7 @@ pub async fn start(engine: &Engine, command: Start) -> Result<StoredAnswer, Erro
     };
     ask_about_open(engine, purchase, id).await?;
     let answer = execute(engine, "start_payment", need, move |facts| {
-        once(facts, &command.idempotent, KnownBy::Id, |facts| pay::start(facts, &rule))
+        once(facts, &command.idempotent, |facts| pay::start(facts, &rule))
     })
     .await?;
     announce(engine, purchase).await;
@@ -240,7 +240,7 @@ pub async fn ask_refund(engine: &Engine, command: Ask) -> Result<StoredAnswer, E
         ..Need::default()
     };
     let answer = execute(engine, "ask_refund", need, move |facts| {
-        once(facts, &command.idempotent, KnownBy::Id, |facts| refund::ask(facts, &rule))
+        once(facts, &command.idempotent, |facts| refund::ask(facts, &rule))
     })
     .await?;
     engine.signals().refund.notify_one();

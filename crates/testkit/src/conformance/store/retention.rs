@@ -17,7 +17,7 @@ use crate::block_on::block_on;
 
 pub(super) const CASES: &[Case] = &[
     Case::new("records_are_listed_oldest_first_behind_any_of_them", listed),
-    Case::new("se_04_an_answer_that_alone_tells_of_its_effect_is_not_listed", lasting),
+    Case::new("se_04_the_answer_of_an_effect_is_not_listed", lasting),
     Case::new("what_is_forgotten_is_gone_and_its_neighbours_are_not", gone),
     Case::new("a_record_that_is_not_as_it_was_seen_is_not_forgotten_nor_is_any_other", guarded),
     Case::new("a_key_that_was_forgotten_may_be_answered_anew", anew),
@@ -32,7 +32,7 @@ fn at(age: i64) -> Timestamp {
 
 fn answer(number: usize, age: i64) -> Answered {
     let key = Arc::from(format!("caller\nPOST /x\nk{number}"));
-    Answered { key, fingerprint: [1; 32], status: 201, body: vec![7], at: at(age), lasting: false }
+    Answered { key, fingerprint: [1; 32], status: 409, body: vec![7], at: at(age), lasting: false }
 }
 
 fn callback(number: usize, age: i64) -> Callback {
@@ -139,7 +139,7 @@ fn anew(ground: &Ground) {
     let first = answer(1, 0);
     let aged = Aged { at: first.at, record: Record::Answer(first.key.clone()) };
     ground.must(ChangeSet { answers: vec![first.clone()], ..ChangeSet::default() });
-    let again = Answered { status: 409, at: at(9), ..first.clone() };
+    let again = Answered { status: 422, at: at(9), ..first.clone() };
     // Even in one set: what goes, goes before what comes.
     ground.must(ChangeSet { forgotten: vec![aged], answers: vec![again.clone()], ..ChangeSet::default() });
     let facts = ground.view(Need { answers: vec![first.key.clone()], ..Need::default() });
