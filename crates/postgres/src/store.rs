@@ -24,7 +24,7 @@ use onceward_domain::time::Timestamp;
 use crate::load::{Mode, load};
 use crate::open::{PostgresStore, Shared};
 use crate::pool::Lent;
-use crate::settings::{self, ServerSettings};
+use crate::settings::{self, Security, ServerSettings};
 use crate::{claim, credit, group, list, money, notice, tally, transact};
 
 impl PostgresStore {
@@ -48,6 +48,14 @@ impl PostgresStore {
     /// `Unavailable` where the server cannot be asked.
     pub async fn settings(&self) -> Result<ServerSettings, Error> {
         self.ask("settings", |_, link| async move { settings::read(&link).await }).await
+    }
+
+    /// How the line to the server is secured, for `doctor`.
+    ///
+    /// # Errors
+    /// `Unavailable` where the server cannot be asked.
+    pub async fn security(&self) -> Result<Security, Error> {
+        self.ask("security", |_, link| async move { settings::security(&link).await }).await
     }
 }
 
