@@ -20,6 +20,7 @@ mod process;
 mod redis;
 mod redis_cluster;
 mod redis_sentinel;
+mod redis_tls;
 mod rocketmq;
 
 use std::fs::{self, File};
@@ -96,13 +97,14 @@ struct Service {
 type Exports = Vec<(&'static str, String)>;
 
 /// Every service, in the order in which they are started.
-const SERVICES: [Service; 7] = [
+const SERVICES: [Service; 8] = [
     postgres::SERVICE,
     postgres_pair::SERVICE,
     postgres_tls::SERVICE,
     redis::SERVICE,
     redis_sentinel::SERVICE,
     redis_cluster::SERVICE,
+    redis_tls::SERVICE,
     rocketmq::SERVICE,
 ];
 
