@@ -196,6 +196,7 @@ queries! {
     SKU_DUMP = "sku/dump";
     SKU_INSERT = "sku/insert";
     SKU_KEYS_OF = "sku/keys_of";
+    SKU_LIST = "sku/list";
     SKU_LOCK = "sku/lock";
     SKU_MOVE_STOCK = "sku/move_stock";
     SKU_PEEK = "sku/peek";
@@ -246,8 +247,17 @@ mod tests {
 
     /// What reads whole tables, as its files say: sums, and lists of few rows.
     #[cfg(feature = "real-postgres")]
-    const READ_ALL: &[&str] =
-        &["tally/", "migration/", "server/", "schema/", "counter/", "lane/all", "sku/all", "due/lanes"];
+    const READ_ALL: &[&str] = &[
+        "tally/",
+        "migration/",
+        "server/",
+        "schema/",
+        "counter/",
+        "lane/all",
+        "sku/all",
+        "sku/list",
+        "due/lanes",
+    ];
 
     #[cfg(feature = "real-postgres")]
     #[tokio::test]

@@ -5,13 +5,14 @@
 use std::future::Future;
 use std::sync::Arc;
 
+use onceward_domain::catalogue::Sku;
 use onceward_domain::changes::Transition;
 use onceward_domain::credit::{Entry, Standing};
 use onceward_domain::due::{ClaimRequest, Claimed, Lane, LaneStatus, Waiting};
 use onceward_domain::error::Error;
 use onceward_domain::facts::{Facts, Need};
 use onceward_domain::group::{GroupOrder, GroupTransition};
-use onceward_domain::id::{AccountId, GroupId, PurchaseId};
+use onceward_domain::id::{AccountId, GroupId, PurchaseId, SkuKey};
 use onceward_domain::machine::group::Group as GroupStatus;
 use onceward_domain::notice::Notice;
 use onceward_domain::payment::Case;
@@ -105,6 +106,10 @@ impl Store for PostgresStore {
 
     fn paused(&self) -> Answer<'_, Vec<Lane>> {
         self.ask("paused", |_, link| async move { list::paused(&link).await })
+    }
+
+    fn list_skus(&self, limit: u32, after: Option<SkuKey>) -> Answer<'_, Vec<Sku>> {
+        self.ask("list_skus", move |_, link| async move { list::skus(&link, limit, after.as_ref()).await })
     }
 
     fn list_orders(&self, filter: OrderFilter, page: PageRequest) -> Answer<'_, Vec<Purchase>> {
