@@ -130,6 +130,16 @@ impl Ground {
         assert_eq!(lost, 1, "there is such a list");
     }
 
+    /// As after the loss of the server of one bucket.
+    pub(crate) fn lose_bucket(&self, slot: &str) {
+        let mut connection = self.connection();
+        for key in self.keys(&mut connection) {
+            if String::from_utf8_lossy(&key).contains(slot) {
+                let _: () = redis::cmd("UNLINK").arg(key).query(&mut connection).expect("a key is removed");
+            }
+        }
+    }
+
     /// As after a flush.
     pub(crate) fn lose_everything(&self) {
         let mut connection = self.connection();
