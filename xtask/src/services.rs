@@ -8,16 +8,19 @@
 //!
 //! Read next: `place.rs` (where a service lives), `process.rs` (how it is started and ended), then a service.
 
+mod certificates;
 #[cfg(test)]
 mod compose;
 mod install;
 mod place;
 mod postgres;
 mod postgres_pair;
+mod postgres_tls;
 mod process;
 mod redis;
 mod redis_cluster;
 mod redis_sentinel;
+mod redis_tls;
 mod rocketmq;
 
 use std::fs::{self, File};
@@ -94,12 +97,14 @@ struct Service {
 type Exports = Vec<(&'static str, String)>;
 
 /// Every service, in the order in which they are started.
-const SERVICES: [Service; 6] = [
+const SERVICES: [Service; 8] = [
     postgres::SERVICE,
     postgres_pair::SERVICE,
+    postgres_tls::SERVICE,
     redis::SERVICE,
     redis_sentinel::SERVICE,
     redis_cluster::SERVICE,
+    redis_tls::SERVICE,
     rocketmq::SERVICE,
 ];
 

@@ -2,7 +2,9 @@
 //!
 //! Invariants: an unknown name in the file is an error, because a misspelt setting that is silently ignored is found
 //! on the worst day; a store or transport that this build has no adapter for is refused before anything is opened.
-//! Deliberately absent: secrets; only the path of a file with one is a setting.
+//! Deliberately absent: secrets; only the path of a file with one is a setting. Read next: `settings/servers.rs`.
+
+mod servers;
 
 use std::net::SocketAddr;
 use std::num::NonZeroU32;
@@ -18,11 +20,11 @@ use onceward_domain::ports::deadline::TriggerKind;
 use onceward_domain::retention::{DAY, WINDOW, WINDOW_MIN};
 use onceward_domain::time::Millis;
 use onceward_providers::notice::Target;
-use onceward_redis::Options as RedisOptions;
-use onceward_rocketmq::{Names, Options as BrokerOptions};
 use serde::{Deserialize, Serialize};
 
 use crate::failure::Failure;
+
+pub(crate) use servers::StorePlace;
 
 /// Name of the store's file inside the data folder.
 pub(crate) const STORE_FILE: &str = "onceward.db";
@@ -32,12 +34,13 @@ pub(crate) const SECRET_FILE: &str = "secret";
 const PREFIX: &str = "ONCEWARD_";
 /// The settings that the environment may give, by its names for them. Other `ONCEWARD_` names belong to others, such as the
 /// log filter.
-const FROM_ENVIRONMENT: [(&str, &str); 19] = [
+const FROM_ENVIRONMENT: [(&str, &str); 20] = [
     ("store_url", "store_url"),
     ("redis_url", "redis_url"),
     ("redis_prefix", "redis_prefix"),
     ("broker_url", "broker_url"),
     ("broker_suffix", "broker_suffix"),
+    ("ca_file", "ca_file"),
     ("secret_file", "secret_file"),
     ("deadline_trigger", "deadline.trigger"),
     ("provider_timeout_ms", "provider.timeout_ms"),
@@ -62,22 +65,11 @@ const PROVIDER_TIMEOUT_MS: std::ops::RangeInclusive<i64> = 10..=60_000;
 /// Bounds of what closes admission: less, and a healthy sale closes it; more, and nobody lives to see it.
 const UNSENT_LIMIT: std::ops::RangeInclusive<i64> = 1..=100_000_000;
 const OUTAGE_MS: std::ops::RangeInclusive<i64> = 1_000..=86_400_000;
-/// A topic's name has 127 characters at most, and its dead letters' is longer than itself.
-const NAME_LIMIT: usize = 64;
 /// No store takes more.
 const ORDERS_PER_SECOND: std::ops::RangeInclusive<i64> = 0..=10_000_000;
 /// Calls of a round about one order before its cancel: query, close, query; and about one share of a group order: query,
 /// charge, query.
 const PROVIDER_CALLS: i64 = 3;
-
-/// Where the store of record is.
-#[derive(Clone, PartialEq, Eq)]
-pub(crate) enum StorePlace {
-    /// A file of SQLite, which one process has for itself.
-    File(PathBuf),
-    /// A PostgreSQL server, which any number of processes share. The URL may hold a password, so it is not shown.
-    Server(String),
-}
 
 /// What a server is started with.
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
@@ -96,6 +88,8 @@ pub(crate) struct Settings {
     broker_url: Option<String>,
     /// What topics and groups end in, where several engines share a broker.
     broker_suffix: Option<String>,
+    /// Authorities that vouch for the servers, instead of the system's.
+    ca_file: Option<PathBuf>,
     secret_file: Option<PathBuf>,
     /// What tells when orders' time is up.
     deadline: DeadlineSettings,
@@ -233,6 +227,7 @@ impl Settings {
 
     fn judge(&self) -> Result<(), Failure> {
         self.roles()?;
+        self.authorities()?;
         self.store_place()?;
         self.notices()?;
         self.redis()?;
@@ -289,62 +284,6 @@ impl Settings {
             }
         }
         Ok(roles)
-    }
-
-    /// Where the store is.
-    ///
-    /// # Errors
-    /// For a store that this build has no adapter for.
-    pub(crate) fn store_place(&self) -> Result<StorePlace, Failure> {
-        let Some(url) = self.store_url.as_deref() else {
-            return Ok(StorePlace::File(self.data.join(STORE_FILE)));
-        };
-        match url.split_once(':') {
-            Some(("sqlite", "")) => Err(Failure::Usage("store_url = `sqlite:` names no file".to_owned())),
-            Some(("sqlite", path)) => Ok(StorePlace::File(PathBuf::from(path))),
-            Some(("postgres" | "postgresql", _)) => Ok(StorePlace::Server(url.to_owned())),
-            _ => Err(not_in_this_build("store_url", url)),
-        }
-    }
-
-    /// The store's file; where the store is a server, the file that would be there instead.
-    ///
-    /// # Errors
-    /// As [`Self::store_place`].
-    pub(crate) fn store_path(&self) -> Result<PathBuf, Failure> {
-        match self.store_place()? {
-            StorePlace::File(path) => Ok(path),
-            StorePlace::Server(_) => Ok(self.data.join(STORE_FILE)),
-        }
-    }
-
-    /// Where Redis is, where there is one: then it keeps the gate.
-    ///
-    /// # Errors
-    /// For an address that is none. It is not shown.
-    pub(crate) fn redis(&self) -> Result<Option<RedisOptions>, Failure> {
-        let Some(url) = &self.redis_url else { return Ok(None) };
-        let options = RedisOptions::of(url)
-            .map_err(|cause| Failure::Usage(format!("redis_url: {}", cause.operator_text())))?;
-        let Some(prefix) = &self.redis_prefix else { return Ok(Some(options)) };
-        judge_name("redis_prefix", prefix)?;
-        Ok(Some(options.with_prefix(prefix)))
-    }
-
-    /// Where the broker is, where there is one.
-    ///
-    /// # Errors
-    /// For a broker that this build has no adapter for, or an address that is none. Of the URL only the scheme is shown.
-    pub(crate) fn broker(&self) -> Result<Option<BrokerOptions>, Failure> {
-        let Some(url) = &self.broker_url else { return Ok(None) };
-        if url.split_once("://").is_none_or(|(scheme, _)| scheme != "rocketmq") {
-            return Err(not_in_this_build("broker_url", url));
-        }
-        let options = BrokerOptions::parse(url)
-            .map_err(|cause| Failure::Usage(format!("broker_url: {}", cause.operator_text())))?;
-        let Some(suffix) = &self.broker_suffix else { return Ok(Some(options)) };
-        judge_name("broker_suffix", suffix)?;
-        Ok(Some(options.with_names(Names::with_suffix(suffix))))
     }
 
     /// When admission closes, deadlines pause and consumers rest.
@@ -416,24 +355,6 @@ fn setting(name: &str) -> &'static str {
     found.map(|(_, setting)| *setting).expect("only these names are let through")
 }
 
-/// Whether a server takes this as a part of its names: topics take no more than this, and braces in a key choose its slot.
-fn judge_name(setting: &str, name: &str) -> Result<(), Failure> {
-    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
-    if !name.is_empty() && name.len() <= NAME_LIMIT && name.bytes().all(is_plain) {
-        return Ok(());
-    }
-    Err(Failure::Usage(format!("{setting} is made of 1 to {NAME_LIMIT} letters, digits, `-` and `_`")))
-}
-
-/// Says no to an adapter that is not built in. Of the URL only the scheme is repeated: the rest may hold a password.
-fn not_in_this_build(name: &str, url: &str) -> Failure {
-    let scheme = url.split_once(':').map_or("no scheme", |(scheme, _)| scheme);
-    Failure::Usage(format!(
-        "{name} asks for `{scheme}`, but this build has no adapter for it: leave {name} out; possible are store_url = \
-         `sqlite:PATH` or `postgres://…`, redis_url = `redis://…` and broker_url = `rocketmq://HOST:PORT`"
-    ))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -496,6 +417,8 @@ mod tests {
             ("redis_url", "memcached://hunter2@r:6379", "not of a form that is known"),
             ("broker_url", "kafka://user:hunter2@b:9092", "asks for `kafka`"),
             ("broker_url", "rocketmq://hunter2@b:8081", "rocketmq://host:port"),
+            ("redis_url", "rediss://:hunter2@r:6379#insecure", "not of a form that is known"),
+            ("ca_file", "/nowhere/ca.pem", "ca_file: reading the certificate authorities in /nowhere/ca.pem"),
             ("deadline_trigger", "broker", "needs a broker: set broker_url"),
             ("deadline_trigger", "zset", "needs Redis: set redis_url"),
             ("deadline_trigger", "keyspace", "needs Redis: set redis_url"),
@@ -545,6 +468,30 @@ mod tests {
         let flags = Flags::default().with_trigger(Some("queue".to_owned()));
         assert_eq!(trigger(Settings::combine(None, Figment::new(), &flags).unwrap()), TriggerKind::Queue);
         std::fs::remove_file(path).unwrap();
+    }
+
+    #[test]
+    fn authorities_that_are_named_once_vouch_for_every_server() {
+        let store_of = |url: &str, ca_file: Option<&str>| {
+            let mut settings = combine(None, &[("store_url", url)], None).unwrap();
+            settings.ca_file = ca_file.map(PathBuf::from);
+            match settings.store_place().unwrap() {
+                StorePlace::Server(url) => url,
+                StorePlace::File(_) => panic!("it is a server"),
+            }
+        };
+        let ca = Some("/etc/our ca.pem");
+        let encoded = "sslrootcert=%2Fetc%2Four%20ca%2Epem";
+        let (plain, with_options) = ("postgres://me:a?b@h/shop", "postgres://h/shop?sslmode=require");
+        let own = "postgres://h/shop?sslrootcert=/own.pem";
+        assert_eq!(store_of(plain, None), plain);
+        assert_eq!(store_of(plain, ca), format!("{plain}?{encoded}"));
+        assert_eq!(store_of(with_options, ca), format!("{with_options}&{encoded}"));
+        assert_eq!(store_of(own, ca), own);
+        let encrypted = [("redis_url", "rediss://r"), ("broker_url", "rocketmqs://b:8081")];
+        let settings = combine(None, &encrypted, None).unwrap();
+        assert!(settings.redis().unwrap().unwrap().is_encrypted());
+        assert!(settings.broker().unwrap().unwrap().is_encrypted());
     }
 
     #[test]

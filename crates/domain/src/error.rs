@@ -113,6 +113,18 @@ impl Error {
         self
     }
 
+    /// The same for another caller who met it as well; the cause stays with this one.
+    #[must_use]
+    pub fn for_another(&self) -> Self {
+        Self {
+            code: self.code,
+            operator: self.operator.clone(),
+            state: self.state,
+            wait: self.wait,
+            source: None,
+        }
+    }
+
     /// The same, naming the state that stood in the way; callers are shown it.
     #[must_use]
     pub fn in_state(mut self, state: &'static str) -> Self {

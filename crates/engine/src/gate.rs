@@ -91,29 +91,29 @@ async fn decide(engine: Engine, commands: Vec<Reserve>) -> Vec<Result<ReserveAns
     answers.into_iter().map(|answer| answer.expect("every command is of a sale")).collect()
 }
 
-/// Asks the gate for all of them at once; what it refuses to answer, it refuses to all.
+/// Asks the gate for all of them at once; what a part of it refuses to answer, it refuses to those who came to that part.
 async fn reserve(engine: &Engine, commands: Vec<Reserve>) -> Vec<Result<ReserveAnswer, Error>> {
     let wishes: Vec<(SkuKey, u32)> = commands.iter().map(|one| (one.key.clone(), one.quantity)).collect();
-    match engine.admission().reserve(commands).await {
-        Ok(answers) => {
-            let queued = tell_governor(engine, &wishes, &answers);
-            if queued > 0 {
-                observe::reservations_created(queued);
-                engine.signals().rush.let_in(queued);
-                engine.signals().send.notify_one();
-            }
-            answers.into_iter().map(Ok).collect()
-        }
-        Err(error) => {
-            tracing::warn!(target: "onceward", event = "reservation.failed", error = ?error);
-            wishes.iter().map(|_| Err(Error::new(error.code(), error.operator_text()))).collect()
-        }
+    let answers = match engine.admission().reserve_each(commands).await {
+        Ok(answers) => answers,
+        Err(error) => wishes.iter().map(|_| Err(error.for_another())).collect(),
+    };
+    let failed = answers.iter().filter_map(|answer| answer.as_ref().err());
+    if let Some(error) = failed.clone().next() {
+        tracing::warn!(target: "onceward", event = "reservation.failed", ?error, buyers = failed.count());
     }
+    let queued = tell_governor(engine, &wishes, &answers);
+    if queued > 0 {
+        observe::reservations_created(queued);
+        engine.signals().rush.let_in(queued);
+        engine.signals().send.notify_one();
+    }
+    answers
 }
 
 /// Answers how many were let in.
-fn tell_governor(engine: &Engine, wishes: &[(SkuKey, u32)], answers: &[ReserveAnswer]) -> u64 {
-    let is_queued = |answer: &ReserveAnswer| matches!(answer, ReserveAnswer::Queued { .. });
+fn tell_governor(engine: &Engine, wishes: &[(SkuKey, u32)], answers: &[Result<ReserveAnswer, Error>]) -> u64 {
+    let is_queued = |answer: &Result<_, Error>| matches!(answer, Ok(ReserveAnswer::Queued { .. }));
     let mut admitted: Vec<(&SkuKey, u64)> = Vec::new();
     let mut queued = 0;
     for ((key, units), _) in wishes.iter().zip(answers).filter(|(_, answer)| is_queued(answer)) {

@@ -18,10 +18,10 @@ use tokio::task::spawn_blocking;
 use tokio_postgres::Row as Found;
 use tokio_postgres::types::ToSql;
 
+use crate::address::Address;
 use crate::failure::{defect, failed, surely_refused};
 use crate::link::Link;
 use crate::migrate::{begin, require_newest};
-use crate::open::parse;
 use crate::pipeline::Params;
 use crate::pool::{Purpose, configured};
 use crate::queries;
@@ -127,7 +127,7 @@ impl Archive for PostgresArchive {
 }
 
 async fn open(url: &str) -> Result<Link, Error> {
-    Link::open(&configured(&parse(url)?, Purpose::Works)).await
+    Link::open(&configured(&Address::parse(url)?, Purpose::Works)).await
 }
 
 fn statements(table: &Table) -> (&'static str, &'static str) {

@@ -8,6 +8,7 @@ use std::error::Error as _;
 use std::io;
 
 use onceward_domain::error::{Code, Error};
+use onceward_tls::refusal;
 use tokio_postgres::error::SqlState;
 
 /// What a failed statement means, by SQLSTATE or the beginning of one; the first that fits counts. Not listed: a defect,
@@ -47,7 +48,14 @@ pub(crate) fn failed(doing: &str) -> impl Fn(tokio_postgres::Error) -> Error + '
 
 /// The error of a connection that could not be made: nothing was asked of the server yet.
 pub(crate) fn unreachable(cause: tokio_postgres::Error) -> Error {
-    Error::new(Code::Unavailable, text("connecting to the server", &cause)).because(cause)
+    let doing = "connecting to the server";
+    let text = match (refusal(&cause), cause.source()) {
+        (Some(why), _) => format!("{doing}: {why}"),
+        // The driver says what it did, and the cause what came of it, such as a server that knows no TLS.
+        (None, Some(why)) if cause.as_db_error().is_none() => format!("{doing}: {cause}: {why}"),
+        (None, _) => text(doing, &cause),
+    };
+    Error::new(Code::Unavailable, text).because(cause)
 }
 
 /// The error of a COMMIT, where it surely did not take effect; none where it may have.

@@ -10,11 +10,11 @@
 //! answer was lost is asked about on a new connection, and where nobody can tell it is an unknown outcome. Time is the
 //! server's. The statements live in `queries/<noun>/<verb>.sql`, the tables in `migrations/`.
 //!
-//! **Deliberately absent.** Rules, states by name, an order by commit time, partitions and retention (a later step), and
-//! connections under TLS.
+//! **Deliberately absent.** Rules, states by name, an order by commit time, partitions and retention (a later step).
 //!
-//! **Read next.** `open` → `transact` → `locks` and `load` → `apply` → `commit` → `failure`.
+//! **Read next.** `address` and `open` → `transact` → `locks` and `load` → `apply` → `commit` → `failure`.
 
+mod address;
 mod apply;
 mod archive;
 mod claim;
@@ -47,4 +47,4 @@ mod transact;
 pub use archive::PostgresArchive;
 pub use migrate::{Migrated, begin, migrate};
 pub use open::{OpenOptions, PostgresStore};
-pub use settings::ServerSettings;
+pub use settings::{Security, ServerSettings};

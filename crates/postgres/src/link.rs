@@ -12,8 +12,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use onceward_domain::error::Error;
 use tokio_postgres::error::Severity;
-use tokio_postgres::{AsyncMessage, Client, Config, NoTls, Row, Statement};
+use tokio_postgres::tls::TlsStream;
+use tokio_postgres::{AsyncMessage, Client, Connection, NoTls, Row, Socket, Statement};
 
+use crate::address::{Address, Demand};
 use crate::failure::{defect, failed, unreachable};
 use crate::pipeline::Params;
 use crate::queries;
@@ -27,6 +29,7 @@ pub(crate) struct Link {
     warned: Arc<AtomicBool>,
     in_transaction: AtomicBool,
     epoch: String,
+    demand: Demand,
 }
 
 impl fmt::Debug for Link {
@@ -37,34 +40,28 @@ impl fmt::Debug for Link {
 
 impl Link {
     /// Opens a session. Must be called inside the runtime, whose task then carries the messages.
-    pub(crate) async fn open(config: &Config) -> Result<Self, Error> {
-        let (client, mut connection) = config.connect(NoTls).await.map_err(unreachable)?;
+    pub(crate) async fn open(address: &Address) -> Result<Self, Error> {
         let warned = Arc::new(AtomicBool::new(false));
         let heard = Arc::clone(&warned);
-        tokio::spawn(async move {
-            while let Some(message) = poll_fn(|context| connection.poll_message(context)).await {
-                match message {
-                    Ok(AsyncMessage::Notice(notice)) => {
-                        if notice.parsed_severity() == Some(Severity::Warning) {
-                            heard.store(true, Ordering::SeqCst);
-                            tracing::warn!(target: "onceward", event = "postgres.warning", %notice);
-                        }
-                    }
-                    Ok(_) => {}
-                    // Whoever waits for an answer hears it too.
-                    Err(error) => {
-                        tracing::debug!(%error, "a session ended");
-                        return;
-                    }
-                }
+        let client = match address.connector.clone() {
+            None => {
+                let (client, connection) = address.config.connect(NoTls).await.map_err(unreachable)?;
+                tokio::spawn(carry(connection, heard));
+                client
             }
-        });
+            Some(tls) => {
+                let (client, connection) = address.config.connect(tls).await.map_err(unreachable)?;
+                tokio::spawn(carry(connection, heard));
+                client
+            }
+        };
         let mut link = Self {
             client,
             prepared: Mutex::default(),
             warned,
             in_transaction: AtomicBool::new(false),
             epoch: String::new(),
+            demand: address.demand,
         };
         let rows = link.rows("naming the life of the server", queries::SERVER_EPOCH, Vec::new()).await?;
         let row = rows.first().ok_or_else(|| defect("the server has no name for its life"))?;
@@ -80,6 +77,11 @@ impl Link {
     /// Which life of the server the session belongs to (`queries/server/epoch.sql`).
     pub(crate) fn epoch(&self) -> &str {
         &self.epoch
+    }
+
+    /// What the line had to be for the session to come about.
+    pub(crate) fn demand(&self) -> Demand {
+        self.demand
     }
 
     /// Whether the session can be used again.
@@ -144,5 +146,25 @@ impl Link {
     /// Carries out text that is no prepared statement: the words around transactions, and migrations.
     pub(crate) async fn batch(&self, doing: &str, sql: &str) -> Result<(), Error> {
         self.client.batch_execute(sql).await.map_err(failed(doing))
+    }
+}
+
+/// Carries a session's messages for as long as it lasts, and notes the server's warnings.
+async fn carry<T: TlsStream + Unpin>(mut connection: Connection<Socket, T>, warned: Arc<AtomicBool>) {
+    while let Some(message) = poll_fn(|context| connection.poll_message(context)).await {
+        match message {
+            Ok(AsyncMessage::Notice(notice)) => {
+                if notice.parsed_severity() == Some(Severity::Warning) {
+                    warned.store(true, Ordering::SeqCst);
+                    tracing::warn!(target: "onceward", event = "postgres.warning", %notice);
+                }
+            }
+            Ok(_) => {}
+            // Whoever waits for an answer hears it too.
+            Err(error) => {
+                tracing::debug!(%error, "a session ended");
+                return;
+            }
+        }
     }
 }

@@ -4,16 +4,18 @@
 
 use std::sync::Arc;
 
+use onceward_domain::catalogue::Sku;
 use onceward_domain::changes::Transition;
 use onceward_domain::due::{Lane, LaneStatus, Token, Waiting, unpack_ids};
 use onceward_domain::error::Error;
-use onceward_domain::id::PurchaseId;
+use onceward_domain::id::{PurchaseId, SkuKey};
 use onceward_domain::ports::store::{Expiring, OrderFilter, PageRequest};
 use onceward_domain::purchase::Purchase;
 use onceward_domain::time::Timestamp;
 use tokio_postgres::Row;
 
 use crate::link::Link;
+use crate::load::keyed_sku;
 use crate::open::Shared;
 use crate::pipeline::params;
 use crate::purchases::whole;
@@ -41,6 +43,14 @@ pub(crate) async fn orders(
         None => link.rows(doing, queries::PURCHASE_LIST, params![before, status, activity, limit]).await?,
     };
     whole(shared, link, &rows).await
+}
+
+/// SKUs by their ids, which no id is empty of.
+pub(crate) async fn skus(link: &Link, limit: u32, after: Option<&SkuKey>) -> Result<Vec<Sku>, Error> {
+    let (activity, sku) = after.map_or(("", ""), |key| (key.activity.as_str(), key.sku.as_str()));
+    let parameters = params![activity, sku, i64::from(limit)];
+    let rows = link.rows("listing SKUs", queries::SKU_LIST, parameters).await?;
+    rows.iter().map(keyed_sku).collect()
 }
 
 /// Orders that expire unless something happens to them first, earliest first.

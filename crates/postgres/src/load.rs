@@ -12,7 +12,7 @@ use onceward_domain::changes::{Answered, CompensationTask};
 use onceward_domain::due::{Lane, Member};
 use onceward_domain::error::Error;
 use onceward_domain::facts::{Facts, Need};
-use onceward_domain::id::{ActivityId, SkuKey};
+use onceward_domain::id::{ActivityId, SkuId, SkuKey};
 use onceward_domain::time::{Millis, Timestamp};
 use tokio_postgres::Row;
 use uuid::Uuid;
@@ -241,8 +241,14 @@ pub(crate) fn by_ref(rows: &[Row]) -> Result<HashMap<i32, &Row>, Error> {
     rows.iter().map(|row| Ok((get(row, 0)?, row))).collect()
 }
 
+/// A SKU from a whole row.
+pub(crate) fn keyed_sku(row: &Row) -> Result<Sku, Error> {
+    let key = SkuKey { activity: ActivityId::trusted(text(row, 13)?), sku: SkuId::trusted(text(row, 14)?) };
+    sku_of(row, key)
+}
+
 /// A SKU from its columns, which follow its number.
-pub(crate) fn sku_of(row: &Row, key: SkuKey) -> Result<Sku, Error> {
+fn sku_of(row: &Row, key: SkuKey) -> Result<Sku, Error> {
     let buckets: i32 = get(row, 5)?;
     Ok(Sku {
         key,

@@ -8,9 +8,9 @@ use onceward_domain::error::Error;
 use onceward_domain::machine;
 use onceward_domain::purchase::InboxResult;
 
+use crate::address::Address;
 use crate::failure::defect;
 use crate::link::Link;
-use crate::open::parse;
 use crate::pipeline::params;
 use crate::pool::{Purpose, configured};
 use crate::queries;
@@ -59,7 +59,7 @@ pub struct Migrated {
 /// `Unavailable` where the server cannot be reached or another process migrates for longer than the lock's patience;
 /// `ConstraintViolated` where the tables are of a newer version, or of another program.
 pub async fn migrate(url: &str) -> Result<Migrated, Error> {
-    let link = Link::open(&configured(&parse(url)?, Purpose::Sums)).await?;
+    let link = Link::open(&configured(&Address::parse(url)?, Purpose::Sums)).await?;
     // The session's end gives the lock free, whatever happens.
     link.rows("waiting for another migration", queries::MIGRATION_LOCK, params![LOCK]).await?;
     let from = version(&link).await?;
@@ -79,7 +79,7 @@ pub async fn migrate(url: &str) -> Result<Migrated, Error> {
 /// # Errors
 /// As [`migrate`].
 pub async fn begin(url: &str) -> Result<Option<Migrated>, Error> {
-    let link = Link::open(&configured(&parse(url)?, Purpose::Sums)).await?;
+    let link = Link::open(&configured(&Address::parse(url)?, Purpose::Sums)).await?;
     match version(&link).await? {
         0 => migrate(url).await.map(Some),
         _ => Ok(None),

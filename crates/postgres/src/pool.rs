@@ -9,9 +9,9 @@ use std::time::Duration;
 
 use deadpool::managed::{self, Metrics, PoolError, RecycleError, RecycleResult};
 use onceward_domain::error::{Code, Error};
-use tokio_postgres::Config;
 use tokio_postgres::config::TargetSessionAttrs;
 
+use crate::address::Address;
 use crate::link::Link;
 
 /// How long a work waits for a session before it is told to come back later.
@@ -48,8 +48,10 @@ pub(crate) enum Purpose {
 }
 
 /// The settings of sessions for a purpose.
-pub(crate) fn configured(url: &Config, purpose: Purpose) -> Config {
-    let mut config = url.clone();
+pub(crate) fn configured(address: &Address, purpose: Purpose) -> Address {
+    let mut address = address.clone();
+    let url = address.config.clone();
+    let config = &mut address.config;
     let plans = match purpose {
         Purpose::Works => PINNED,
         Purpose::Sums => FREE,
@@ -67,12 +69,12 @@ pub(crate) fn configured(url: &Config, purpose: Purpose) -> Config {
         .keepalives_interval(ASK_AGAIN)
         .keepalives_retries(ASKED_LIMIT)
         .tcp_user_timeout(SILENCE + ASK_AGAIN * ASKED_LIMIT);
-    config
+    address
 }
 
 /// Makes sessions.
 pub(crate) struct Maker {
-    config: Config,
+    address: Address,
 }
 
 impl managed::Manager for Maker {
@@ -80,7 +82,7 @@ impl managed::Manager for Maker {
     type Error = Error;
 
     async fn create(&self) -> Result<Link, Error> {
-        Link::open(&self.config).await
+        Link::open(&self.address).await
     }
 
     async fn recycle(&self, link: &mut Link, _: &Metrics) -> RecycleResult<Error> {
@@ -105,8 +107,8 @@ impl fmt::Debug for Pool {
 
 impl Pool {
     /// A pool of at most so many sessions; none is made yet.
-    pub(crate) fn new(config: Config, limit: usize) -> Result<Self, Error> {
-        let sessions = managed::Pool::builder(Maker { config })
+    pub(crate) fn new(address: Address, limit: usize) -> Result<Self, Error> {
+        let sessions = managed::Pool::builder(Maker { address })
             .max_size(limit.max(1))
             .wait_timeout(Some(PATIENCE))
             .runtime(deadpool::Runtime::Tokio1)
@@ -131,7 +133,7 @@ impl Pool {
 
     /// A session that is new, whatever the pool holds.
     pub(crate) async fn fresh(&self) -> Result<Link, Error> {
-        Link::open(&self.sessions.manager().config).await
+        Link::open(&self.sessions.manager().address).await
     }
 
     /// Gives out nothing any more.

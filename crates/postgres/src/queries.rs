@@ -191,6 +191,7 @@ queries! {
     SCHEMA_NUMBER_ON = "schema/number_on";
     SCHEMA_OCCUPIED = "schema/occupied";
     SERVER_EPOCH = "server/epoch";
+    SERVER_LINE = "server/line";
     SERVER_NOW = "server/now";
     SERVER_OTHERS = "server/others";
     SERVER_SETTINGS = "server/settings";
@@ -201,6 +202,7 @@ queries! {
     SKU_DUMP = "sku/dump";
     SKU_INSERT = "sku/insert";
     SKU_KEYS_OF = "sku/keys_of";
+    SKU_LIST = "sku/list";
     SKU_LOCK = "sku/lock";
     SKU_MOVE_STOCK = "sku/move_stock";
     SKU_PEEK = "sku/peek";
@@ -251,24 +253,33 @@ mod tests {
 
     /// What reads whole tables, as its files say: sums, and lists of few rows.
     #[cfg(feature = "real-postgres")]
-    const READ_ALL: &[&str] =
-        &["tally/", "migration/", "server/", "schema/", "counter/", "lane/all", "sku/all", "due/lanes"];
+    const READ_ALL: &[&str] = &[
+        "tally/",
+        "migration/",
+        "server/",
+        "schema/",
+        "counter/",
+        "lane/all",
+        "sku/all",
+        "sku/list",
+        "due/lanes",
+    ];
 
     #[cfg(feature = "real-postgres")]
     #[tokio::test]
     async fn every_statement_can_be_prepared_and_works_use_their_indexes() {
+        use crate::address::Address;
         use crate::link::Link;
         use crate::migrate::migrate;
-        use crate::open::parse;
         use crate::pool::{Purpose, configured};
 
         let server = onceward_testkit::services::address("postgres", "ONCEWARD_TEST_POSTGRES_URL");
         let name = format!("onceward_test_plans_{}", std::process::id());
-        let people = Link::open(&parse(&server).unwrap()).await.unwrap();
+        let people = Link::open(&Address::parse(&server).unwrap()).await.unwrap();
         people.batch("making a database", &format!("CREATE DATABASE {name}")).await.unwrap();
         let url = format!("{}/{name}", server.rsplit_once('/').unwrap().0);
         migrate(&url).await.unwrap();
-        let link = Link::open(&configured(&parse(&url).unwrap(), Purpose::Works)).await.unwrap();
+        let link = Link::open(&configured(&Address::parse(&url).unwrap(), Purpose::Works)).await.unwrap();
         let mut wrong = Vec::new();
         for (path, sql) in ALL {
             let count =

@@ -7,11 +7,12 @@ use std::collections::HashMap;
 
 use onceward_domain::error::Error;
 
+use crate::address::Demand;
 use crate::failure::defect;
 use crate::link::Link;
 use crate::pipeline::params;
 use crate::queries;
-use crate::rows::text;
+use crate::rows::{get, text};
 
 /// The settings that are read.
 const NAMES: [&str; 7] = [
@@ -81,6 +82,41 @@ impl ServerSettings {
             self.version, self.synchronous_commit
         )
     }
+}
+
+/// How the line to the server is secured.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Security {
+    /// The version of TLS, by the server's own word; none where the line is plain.
+    pub encryption: Option<String>,
+    /// Whether the server had to be vouched for.
+    pub is_judged: bool,
+}
+
+impl Security {
+    /// What it keeps from others, and what it does not.
+    #[must_use]
+    pub fn about(&self) -> String {
+        match (&self.encryption, self.is_judged) {
+            // A server in front of the server may be the one that ends it.
+            (None, true) => "encrypted, and the server's certificate was judged".to_owned(),
+            (None, false) => "not encrypted; sslmode=require in the URL demands it".to_owned(),
+            (Some(version), true) => {
+                format!("encrypted ({version}), and the server's certificate was judged")
+            }
+            (Some(version), false) => format!(
+                "encrypted ({version}), but the server's certificate was not judged; sslmode=require in the URL demands it"
+            ),
+        }
+    }
+}
+
+/// Reads how the line of a session is secured.
+pub(crate) async fn security(link: &Link) -> Result<Security, Error> {
+    let row = link.first("asking about the line", queries::SERVER_LINE, params![]).await?;
+    let row = row.ok_or_else(|| defect("the server does not know our session"))?;
+    let encryption = get::<bool>(&row, 0)?.then(|| text(&row, 1).map(str::to_owned)).transpose()?;
+    Ok(Security { encryption, is_judged: matches!(link.demand(), Demand::Secured(_)) })
 }
 
 /// Reads the settings.

@@ -5,13 +5,14 @@
 use std::future::Future;
 use std::sync::Arc;
 
+use onceward_domain::catalogue::Sku;
 use onceward_domain::changes::Transition;
 use onceward_domain::credit::{Entry, Standing};
 use onceward_domain::due::{ClaimRequest, Claimed, Lane, LaneStatus, Waiting};
 use onceward_domain::error::Error;
 use onceward_domain::facts::{Facts, Need};
 use onceward_domain::group::{GroupOrder, GroupTransition};
-use onceward_domain::id::{AccountId, GroupId, PurchaseId};
+use onceward_domain::id::{AccountId, GroupId, PurchaseId, SkuKey};
 use onceward_domain::machine::group::Group as GroupStatus;
 use onceward_domain::notice::Notice;
 use onceward_domain::payment::Case;
@@ -25,7 +26,7 @@ use onceward_domain::time::Timestamp;
 use crate::load::{Mode, load};
 use crate::open::{PostgresStore, Shared};
 use crate::pool::Lent;
-use crate::settings::{self, ServerSettings};
+use crate::settings::{self, Security, ServerSettings};
 use crate::{claim, credit, group, list, money, notice, retention, tally, transact};
 
 impl PostgresStore {
@@ -49,6 +50,14 @@ impl PostgresStore {
     /// `Unavailable` where the server cannot be asked.
     pub async fn settings(&self) -> Result<ServerSettings, Error> {
         self.ask("settings", |_, link| async move { settings::read(&link).await }).await
+    }
+
+    /// How the line to the server is secured, for `doctor`.
+    ///
+    /// # Errors
+    /// `Unavailable` where the server cannot be asked.
+    pub async fn security(&self) -> Result<Security, Error> {
+        self.ask("security", |_, link| async move { settings::security(&link).await }).await
     }
 }
 
@@ -98,6 +107,10 @@ impl Store for PostgresStore {
 
     fn paused(&self) -> Answer<'_, Vec<Lane>> {
         self.ask("paused", |_, link| async move { list::paused(&link).await })
+    }
+
+    fn list_skus(&self, limit: u32, after: Option<SkuKey>) -> Answer<'_, Vec<Sku>> {
+        self.ask("list_skus", move |_, link| async move { list::skus(&link, limit, after.as_ref()).await })
     }
 
     fn list_orders(&self, filter: OrderFilter, page: PageRequest) -> Answer<'_, Vec<Purchase>> {

@@ -10,7 +10,7 @@ use onceward_domain::credit::EntryKind;
 use onceward_domain::due::Lane;
 use onceward_domain::error::Error;
 use onceward_domain::group::WALLET;
-use onceward_domain::id::{ActivityId, PurchaseId, SkuId, SkuKey};
+use onceward_domain::id::{PurchaseId, SkuKey};
 use onceward_domain::journal;
 use onceward_domain::machine::Machine;
 use onceward_domain::machine::group::Group as GroupStatus;
@@ -27,11 +27,11 @@ use uuid::Uuid;
 
 use crate::failure::defect;
 use crate::link::Link;
-use crate::load::{bucket_of, by_ref, sku_of};
+use crate::load::{bucket_of, by_ref, keyed_sku};
 use crate::open::Shared;
 use crate::pipeline::{Params, params};
 use crate::queries;
-use crate::rows::{code, get, number, position, purchase_id, state, state_if, text, uuid_of};
+use crate::rows::{code, get, number, position, purchase_id, state, state_if, uuid_of};
 use crate::settings;
 
 const DOING: &str = "adding up the store";
@@ -97,15 +97,15 @@ async fn skus(link: &Link) -> Result<Vec<SkuTally>, Error> {
     let mut skus = Vec::new();
     for row in link.rows(DOING, queries::SKU_ALL, params![]).await? {
         let sku_ref: i32 = get(&row, 0)?;
-        let key =
-            SkuKey { activity: ActivityId::trusted(text(&row, 13)?), sku: SkuId::trusted(text(&row, 14)?) };
+        let sku = keyed_sku(&row)?;
+        let key = &sku.key;
         skus.push(SkuTally {
             bucket: buckets.get(&sku_ref).map(|row| bucket_of(row, key.clone())).transpose()?,
             groups: groups.remove(&sku_ref).unwrap_or_default(),
             buyers_over_limit: over.get(&sku_ref).map_or(0, |count| count.unsigned_abs()),
-            journaled: journal.get(&key).copied().unwrap_or(0),
+            journaled: journal.get(key).copied().unwrap_or(0),
             ledger_available: ledger.get(&sku_ref).copied().unwrap_or(0),
-            sku: sku_of(&row, key)?,
+            sku,
         });
     }
     Ok(skus)

@@ -200,6 +200,11 @@ impl Admission for RedisAdmission {
         Box::pin(self.on_runtime(async move { inner.doors.reserve(commands).await }))
     }
 
+    fn reserve_each(&self, commands: Vec<Reserve>) -> Answer<'_, Vec<Result<ReserveAnswer, Error>>> {
+        let inner = Arc::clone(&self.inner);
+        Box::pin(self.on_runtime(async move { inner.doors.reserve_each(commands).await }))
+    }
+
     fn find(&self, purchase: PurchaseId) -> Answer<'_, Option<AdmissionView>> {
         let inner = Arc::clone(&self.inner);
         Box::pin(self.on_runtime(async move { inner.find(purchase).await }))

@@ -1,8 +1,8 @@
 //! Letting buyers in: one door for each bucket, at which everybody who waits goes through in one script call (design.md §10).
 //!
 //! Invariants: commands are answered as if they had come one by one, in the order in which they came to the door; a call is
-//! bounded, and so is what waits; while the bucket is being rebuilt nobody is let in, and nobody waits longer to hear so than
-//! the rebuild had patience for when it began.
+//! bounded, and so is what waits; while the bucket is being rebuilt nobody is let in there, and nobody waits longer to hear so than
+//! the rebuild had patience for when it began; what one bucket cannot answer is answered to those at its door alone.
 
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
@@ -44,9 +44,16 @@ const OTHER_HISTORY: i64 = -2;
 const DOING: &str = "a reservation";
 
 type Answers = Result<Vec<ReserveAnswer>, Error>;
+/// Those of one door: what happened to one says nothing about another.
+type Each = Vec<Result<ReserveAnswer, Error>>;
+
+/// The same error for everybody who met it.
+fn all(error: &Error, count: usize) -> Each {
+    (0..count).map(|_| Err(error.for_another())).collect()
+}
 
 /// All answers, or one error for all. Where somebody was heard, nothing may be called "not happened".
-fn whole(answers: Vec<Result<ReserveAnswer, Error>>) -> Answers {
+fn whole(answers: Each) -> Answers {
     let is_any_heard = answers.iter().any(Result::is_ok);
     answers.into_iter().collect::<Answers>().map_err(|error| {
         if is_any_heard && error.class() == Class::Retryable {
@@ -59,7 +66,7 @@ fn whole(answers: Vec<Result<ReserveAnswer, Error>>) -> Answers {
 /// Commands of one caller for one bucket.
 struct Group {
     commands: Vec<Reserve>,
-    answer: oneshot::Sender<Vec<Result<ReserveAnswer, Error>>>,
+    answer: oneshot::Sender<Each>,
 }
 
 /// Commands for one bucket of a sale, each with its place among all that came together.
@@ -78,6 +85,10 @@ impl Doors {
     }
 
     pub(crate) async fn reserve(&self, commands: Vec<Reserve>) -> Answers {
+        whole(self.reserve_each(commands).await?)
+    }
+
+    pub(crate) async fn reserve_each(&self, commands: Vec<Reserve>) -> Result<Each, Error> {
         let mut answers: Vec<Option<Result<ReserveAnswer, Error>>> = commands.iter().map(|_| None).collect();
         let mut waiting = Vec::new();
         for (sale, number, group) in self.by_bucket(commands, &mut answers).await? {
@@ -97,7 +108,7 @@ impl Doors {
                 answers[place] = Some(answer);
             }
         }
-        whole(answers.into_iter().map(|one| one.expect("every command has a place")).collect())
+        Ok(answers.into_iter().map(|one| one.expect("every command has a place")).collect())
     }
 
     /// Parts commands by their buckets, keeping their order; what is not on sale is answered at once.
@@ -175,14 +186,7 @@ impl Keeper {
             let commands: Vec<&Reserve> = waiting.iter().flat_map(|group| &group.commands).collect();
             let mut answers = Vec::with_capacity(commands.len());
             for part in commands.chunks(REQUESTS_OF_ONE_CALL) {
-                match self.let_in(part).await {
-                    Ok(part) => answers.extend(part.into_iter().map(Ok)),
-                    Err(error) => {
-                        tracing::warn!(target: "onceward", event = "admission.failed", error = ?error);
-                        let text = error.operator_text();
-                        answers.extend(part.iter().map(|_| Err(Error::new(error.code(), text))));
-                    }
-                }
+                answers.extend(self.let_in(part).await);
             }
             let mut answers = answers.into_iter();
             for group in waiting.drain(..) {
@@ -213,29 +217,48 @@ impl Keeper {
     }
 
     /// Lets in whom there is something for, also where it has to be brought from other buckets first.
-    async fn let_in(&mut self, commands: &[&Reserve]) -> Answers {
-        let mut answers = self.let_in_here(commands).await?;
+    async fn let_in(&mut self, commands: &[&Reserve]) -> Each {
+        let mut answers = self.let_in_here(commands).await;
         for _bucket in 1..self.sale.buckets.len() {
-            // From here on somebody may have been let in, whatever else goes wrong.
-            let unknown =
-                |cause| Error::new(Code::OutcomeUnknown, "reserving from other buckets").because(cause);
-            let refused: Vec<usize> =
-                (0..answers.len()).filter(|place| answers[*place] == ReserveAnswer::SoldOut).collect();
+            let is_refused = |place: &usize| matches!(answers[*place], Ok(ReserveAnswer::SoldOut));
+            let refused: Vec<usize> = (0..answers.len()).filter(is_refused).collect();
             let wanted: i64 = refused.iter().map(|place| i64::from(commands[*place].quantity)).sum();
-            if refused.is_empty()
-                || !self.core.borrow(&self.sale, self.bucket(), wanted).await.map_err(unknown)?
-            {
+            if refused.is_empty() {
                 break;
             }
             let again: Vec<&Reserve> = refused.iter().map(|place| commands[*place]).collect();
-            for (place, answer) in refused.into_iter().zip(self.let_in_here(&again).await.map_err(unknown)?) {
+            let heard = match self.core.borrow(&self.sale, self.bucket(), wanted).await {
+                Ok(true) => self.let_in_here(&again).await,
+                Ok(false) => break,
+                // Nobody knows whether there is something elsewhere: it would be a lie that all is sold.
+                Err(error) => all(&self.failed(&error, "looking into other buckets"), again.len()),
+            };
+            for (place, answer) in refused.into_iter().zip(heard) {
                 answers[place] = answer;
             }
         }
-        Ok(answers)
+        answers
     }
 
-    async fn let_in_here(&mut self, commands: &[&Reserve]) -> Answers {
+    /// What a buyer hears of a failure before anything was done for them.
+    fn failed(&self, error: &Error, doing: &str) -> Error {
+        tracing::warn!(target: "onceward", event = "admission.failed", ?error, doing);
+        let text = format!("reserving of {}, {doing}: {}", self.sale.key, error.operator_text());
+        Error::new(Code::Unavailable, text)
+    }
+
+    async fn let_in_here(&mut self, commands: &[&Reserve]) -> Each {
+        match self.ask(commands).await {
+            Ok(answers) => answers.into_iter().map(Ok).collect(),
+            Err(error) => {
+                tracing::warn!(target: "onceward", event = "admission.failed", ?error);
+                all(&error, commands.len())
+            }
+        }
+    }
+
+    /// One script call, before which the bucket is opened where it is closed.
+    async fn ask(&mut self, commands: &[&Reserve]) -> Answers {
         if self.rebuild.is_none()
             && let Some(answers) = self.call(commands).await?
         {

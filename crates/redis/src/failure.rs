@@ -5,6 +5,7 @@
 //! have (DR-02), except an error inside a script, which is a defect of ours.
 
 use onceward_domain::error::{Code, Error};
+use onceward_tls::refusal;
 use redis::{ErrorKind, RedisError, ServerErrorKind};
 
 /// How far a call came before it failed.
@@ -65,7 +66,13 @@ pub(crate) fn judge(stage: Stage, cause: &RedisError) -> Code {
 
 /// The error that callers hear.
 pub(crate) fn error_of(stage: Stage, cause: RedisError) -> Error {
-    Error::new(judge(stage, &cause), format!("asking Redis, {}", cause.category())).because(cause)
+    let text = match refusal(&cause) {
+        Some(why) => format!("asking Redis: {why}"),
+        // Nothing that we have sent can be in it.
+        None if stage == Stage::Connecting => format!("connecting to Redis, {}: {cause}", cause.category()),
+        None => format!("asking Redis, {}", cause.category()),
+    };
+    Error::new(judge(stage, &cause), text).because(cause)
 }
 
 /// Whether the server has lost its scripts, as it does at every start.

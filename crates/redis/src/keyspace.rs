@@ -101,8 +101,8 @@ impl KeyspaceTrigger {
     /// Has every primary tell of keys that run out, as a start should.
     ///
     /// # Errors
-    /// [`Code::Invalid`] where a server lets nobody set it, with the setting's name; what failed otherwise, where one is away:
-    /// then it is set when a line to it is made.
+    /// [`Code::Invalid`] where a server tells nothing and lets us not set it, with the setting's name; what failed otherwise, where
+    /// one is away: then it is set when a line to it is made.
     pub async fn prepare(&self) -> Result<(), Error> {
         let inner = Arc::clone(&self.inner);
         self.on_runtime(async move { ears::make_all_tell(&inner.options).await }).await
@@ -129,7 +129,7 @@ impl Drop for KeyspaceTrigger {
 /// Whether the primaries of these options tell of keys that run out: nothing where they do, else what must be set.
 ///
 /// # Errors
-/// Where one is away, or keeps its settings to itself.
+/// Where one is away, or keeps its settings to itself and was not heard to tell.
 pub async fn events_needed(options: Options) -> Result<Option<String>, Error> {
     let needed = ears::do_all_tell(&options).await?;
     Ok(needed.map(|value| format!("{} must be {value}", ears::SETTING)))

@@ -12,7 +12,7 @@
 //! **What the server must have.** `maxmemory-policy noeviction`, and an append-only file that is synced as often as the
 //! operator means `QUEUED` to be true.
 //!
-//! **Deliberately absent.** Rules, TLS, and the store of record: it comes in through its port.
+//! **Deliberately absent.** Rules, and the store of record: it comes in through its port.
 //!
 //! **Read next.** [`admission`], then [`doors`] (how buyers are let in) and [`rebuild`].
 

@@ -107,7 +107,7 @@ impl Link {
     }
 
     async fn connect(&self) -> Result<Connection, RedisError> {
-        let Options { target, response_limit, connect_limit, .. } = &self.options;
+        let Options { target, certificates, response_limit, connect_limit, .. } = &self.options;
         let config = patience(&self.options);
         match target {
             Target::Single(server) => {
@@ -115,16 +115,20 @@ impl Link {
                 client.get_multiplexed_async_connection_with_config(&config).await.map(Connection::One)
             }
             Target::Sentinel { sentinels, service } => {
-                let mut client = sentinel(sentinels, service)?;
+                let mut client = sentinel(&self.options, sentinels, service)?;
                 client.get_async_connection_with_config(&config).await.map(Connection::One)
             }
             Target::Cluster(servers) => {
-                let client = ClusterClient::builder(servers.clone())
+                let builder = ClusterClient::builder(servers.clone())
                     .tcp_settings(tcp())
                     .connection_timeout(*connect_limit)
                     .response_timeout(*response_limit)
-                    .retries(REDIRECTIONS_LIMIT)
-                    .build()?;
+                    .retries(REDIRECTIONS_LIMIT);
+                let builder = match certificates {
+                    Some(certificates) => builder.certs(certificates.clone()),
+                    None => builder,
+                };
+                let client = builder.build()?;
                 client.get_async_connection().await.map(Connection::Cluster)
             }
         }

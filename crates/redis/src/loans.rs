@@ -15,34 +15,51 @@ use crate::script;
 const DOING: &str = "a loan";
 
 impl Core {
-    /// Brings up to `wanted` units, or more, into an empty bucket. Says whether any came.
+    /// Brings up to `wanted` units, or more, into an empty bucket. Says whether any came. A lender that does not answer is passed over,
+    /// and is an error where nobody else has anything.
     pub(crate) async fn borrow(&self, sale: &Sale, empty: &Bucket, wanted: i64) -> Result<bool, Error> {
         let others: Vec<&Bucket> = sale.buckets.iter().filter(|one| one.id != empty.id).collect();
         let looks = join_all(others.iter().map(|one| self.field(one, "available"))).await;
-        let mut missing = wanted;
+        let (mut missing, mut failed) = (wanted, None);
         for (lender, free) in others.iter().zip(looks) {
-            let free = match free? {
-                Some(free) => free,
-                None => {
-                    // Nobody has been there yet: its units are still to be handed out.
-                    self.open(sale, lender).await?;
-                    self.field(lender, "available").await?.unwrap_or_default()
-                }
-            };
-            self.finish_loans(sale, lender).await?;
-            if free <= 0 || missing <= 0 {
-                continue;
-            }
-            let name = self.ids.member();
-            let (to, units) = (empty.id.number.to_string(), missing.to_string());
-            let keys = [lender.keys.counter.as_str(), &lender.keys.loans];
-            let arguments = [name.as_bytes(), to.as_bytes(), units.as_bytes()];
-            let lent = reply::number(DOING, &self.link.run(&script::LEND, &keys, &arguments).await?)?;
-            if lent > 0 && self.hand_over(lender, empty, name.as_bytes(), lent).await? {
-                missing -= lent;
+            match self.borrow_from(sale, lender, free, (empty, missing)).await {
+                Ok(lent) => missing -= lent,
+                Err(error) => failed = Some(error),
             }
         }
-        Ok(missing < wanted)
+        match failed {
+            Some(error) if missing >= wanted => Err(error),
+            _ => Ok(missing < wanted),
+        }
+    }
+
+    /// Brings up to so many units from one bucket, which may have so many, and says how many came.
+    async fn borrow_from(
+        &self,
+        sale: &Sale,
+        lender: &Bucket,
+        free: Result<Option<i64>, Error>,
+        (empty, missing): (&Bucket, i64),
+    ) -> Result<i64, Error> {
+        let free = match free? {
+            Some(free) => free,
+            None => {
+                // Nobody has been there yet: its units are still to be handed out.
+                self.open(sale, lender).await?;
+                self.field(lender, "available").await?.unwrap_or_default()
+            }
+        };
+        self.finish_loans(sale, lender).await?;
+        if free <= 0 || missing <= 0 {
+            return Ok(0);
+        }
+        let name = self.ids.member();
+        let (to, units) = (empty.id.number.to_string(), missing.to_string());
+        let keys = [lender.keys.counter.as_str(), &lender.keys.loans];
+        let arguments = [name.as_bytes(), to.as_bytes(), units.as_bytes()];
+        let lent = reply::number(DOING, &self.link.run(&script::LEND, &keys, &arguments).await?)?;
+        let has_come = lent > 0 && self.hand_over(lender, empty, name.as_bytes(), lent).await?;
+        Ok(if has_come { lent } else { 0 })
     }
 
     /// Finishes what was cut off between the two buckets.

@@ -1,6 +1,7 @@
 //! Where Redis is, and how long to wait for it.
 //!
-//! Invariant: no wait is without end. Deliberately absent: TLS; the servers stand in one network.
+//! Invariants: no wait is without end; a line that is encrypted leads to a server that was vouched for under the name by which it
+//! was called, as Sentinels and clusters name it. Deliberately absent: a certificate of our own, and any way not to judge the server.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,8 +10,9 @@ use std::time::Duration;
 use onceward_domain::error::{Code, Error};
 use onceward_domain::ports::clock::Clock;
 use onceward_domain::time::Timestamp;
+use onceward_tls::Authorities;
 use redis::io::tcp::TcpSettings;
-use redis::{ConnectionInfo, IntoConnectionInfo};
+use redis::{Client, ConnectionAddr, ConnectionInfo, IntoConnectionInfo, TlsCertificates};
 
 /// The first part of every key, unless another is chosen.
 const PREFIX: &str = "seckill";
@@ -54,10 +56,23 @@ pub(crate) enum Target {
     Cluster(Vec<ConnectionInfo>),
 }
 
+impl Target {
+    /// The servers that the address names.
+    fn named_mut(&mut self) -> &mut [ConnectionInfo] {
+        match self {
+            Self::Single(server) => std::slice::from_mut(server),
+            Self::Sentinel { sentinels: servers, .. } | Self::Cluster(servers) => servers,
+        }
+    }
+}
+
 /// What a connection needs to know.
 #[derive(Clone)]
 pub struct Options {
     pub(crate) target: Target,
+    /// Who vouches for the servers, where the line is encrypted and it is not the system's authorities.
+    pub(crate) certificates: Option<TlsCertificates>,
+    is_encrypted: bool,
     pub(crate) prefix: String,
     pub(crate) time: Time,
     pub(crate) response_limit: Duration,
@@ -73,38 +88,71 @@ impl fmt::Debug for Options {
 
 impl Options {
     /// Reads an address: `redis://host:port`, `redis+sentinel://host:port,host:port/service`, or
-    /// `redis+cluster://host:port,host:port`. User and password stand before the first host, as in `redis://`.
+    /// `redis+cluster://host:port,host:port`. User and password stand before the first host, as in `redis://`. With `rediss` in
+    /// place of `redis` every line is encrypted, and the servers are vouched for by the system's authorities.
     ///
     /// ```
     /// use onceward_redis::Options;
     /// for url in ["redis://h:6379", "redis+sentinel://a:26379,b:26379/main", "redis+cluster://:secret@a:1,b:2"] {
     ///     let options = Options::of(url).unwrap();
-    ///     assert!(!format!("{options:?}").contains("secret"));
+    ///     assert!(!options.is_encrypted() && !format!("{options:?}").contains("secret"));
+    ///     assert!(Options::of(&url.replacen("redis", "rediss", 1)).unwrap().is_encrypted());
     /// }
-    /// assert!(Options::of("redis+sentinel://a:26379").is_err());
-    /// assert!(Options::of("http://a").is_err());
+    /// for bad in ["redis+sentinel://a:26379", "http://a", "rediss://a:6379#insecure", "redis", "redisss://a"] {
+    ///     assert!(Options::of(bad).is_err(), "{bad}");
+    /// }
     /// ```
     ///
     /// # Errors
     /// [`Code::Invalid`] for an address that is none.
     pub fn of(url: &str) -> Result<Self, Error> {
         let invalid = || Error::new(Code::Invalid, "the address of Redis is not of a form that is known");
-        let target = if let Some(rest) = url.strip_prefix("redis+sentinel://") {
-            let (hosts, service) = rest.split_once('/').ok_or_else(invalid)?;
-            if service.is_empty() {
-                return Err(invalid());
-            }
-            Target::Sentinel { sentinels: servers(hosts)?, service: service.to_owned() }
-        } else if let Some(rest) = url.strip_prefix("redis+cluster://") {
-            Target::Cluster(servers(rest.trim_end_matches('/'))?)
-        } else if url.starts_with("redis://") {
-            Target::Single(server(url)?)
-        } else {
-            return Err(invalid());
+        let (kind, rest) = url.split_once("://").ok_or_else(invalid)?;
+        let (scheme, kind) = kind.split_once('+').map_or((kind, None), |(scheme, kind)| (scheme, Some(kind)));
+        let is_encrypted = match scheme {
+            "redis" => false,
+            // What the driver reads there would have nobody judged.
+            "rediss" if !rest.contains('#') => true,
+            _ => return Err(invalid()),
         };
-        let (prefix, time) = (PREFIX.to_owned(), Time::Server);
+        let target = match kind {
+            None => Target::Single(server(url)?),
+            Some("sentinel") => {
+                let (hosts, service) = rest.split_once('/').ok_or_else(invalid)?;
+                if service.is_empty() {
+                    return Err(invalid());
+                }
+                Target::Sentinel { sentinels: servers(scheme, hosts)?, service: service.to_owned() }
+            }
+            Some("cluster") => Target::Cluster(servers(scheme, rest.trim_end_matches('/'))?),
+            Some(_) => return Err(invalid()),
+        };
+        let (prefix, time, certificates) = (PREFIX.to_owned(), Time::Server, None);
         let (response_limit, connect_limit) = (RESPONSE_LIMIT, CONNECT_LIMIT);
-        Ok(Self { target, prefix, time, response_limit, connect_limit })
+        Ok(Self { target, certificates, is_encrypted, prefix, time, response_limit, connect_limit })
+    }
+
+    /// Whether every line is encrypted, to servers that were vouched for.
+    #[must_use]
+    pub fn is_encrypted(&self) -> bool {
+        self.is_encrypted
+    }
+
+    /// The same with servers that are vouched for by these. It changes nothing where no line is encrypted.
+    ///
+    /// # Errors
+    /// [`Code::Invalid`] where the driver does not take the certificates.
+    pub fn with_authorities(mut self, authorities: &Authorities) -> Result<Self, Error> {
+        let Some(pem) = authorities.pem().filter(|_| self.is_encrypted) else { return Ok(self) };
+        let certificates = TlsCertificates { client_tls: None, root_cert: Some(pem.to_vec()) };
+        for server in self.target.named_mut() {
+            let client = Client::build_with_tls(server.clone(), certificates.clone()).map_err(|cause| {
+                Error::new(Code::Invalid, format!("Redis cannot be judged by {authorities}")).because(cause)
+            })?;
+            *server = client.get_connection_info().clone();
+        }
+        self.certificates = Some(certificates);
+        Ok(self)
     }
 
     /// The same under another first part of every key. Braces are not allowed in it: they choose the slot.
@@ -141,6 +189,18 @@ pub(crate) fn tcp() -> TcpSettings {
     TcpSettings::default().set_nodelay(true)
 }
 
+/// The same server of a kind, elsewhere: encrypted, and judged, as the one that named it.
+pub(crate) fn moved(server: &ConnectionInfo, to_host: String, to_port: u16) -> ConnectionInfo {
+    let mut addr = server.addr().clone();
+    match &mut addr {
+        ConnectionAddr::TcpTls { host, port, .. } | ConnectionAddr::Tcp(host, port) => {
+            (*host, *port) = (to_host, to_port);
+        }
+        ConnectionAddr::Unix(_) | _ => addr = ConnectionAddr::Tcp(to_host, to_port),
+    }
+    server.clone().set_addr(addr)
+}
+
 fn server(url: &str) -> Result<ConnectionInfo, Error> {
     let info = url
         .into_connection_info()
@@ -149,10 +209,10 @@ fn server(url: &str) -> Result<ConnectionInfo, Error> {
 }
 
 /// Several hosts with one user and password, which stand before the first of them.
-fn servers(hosts: &str) -> Result<Vec<ConnectionInfo>, Error> {
+fn servers(scheme: &str, hosts: &str) -> Result<Vec<ConnectionInfo>, Error> {
     let (login, hosts) = match hosts.rsplit_once('@') {
         Some((login, hosts)) => (format!("{login}@"), hosts),
         None => (String::new(), hosts),
     };
-    hosts.split(',').map(|host| server(&format!("redis://{login}{host}"))).collect()
+    hosts.split(',').map(|host| server(&format!("{scheme}://{login}{host}"))).collect()
 }

@@ -3,17 +3,19 @@
 //! Invariant: whoever is asked may be gone by the time of the answer, so what was found is looked up again now and then.
 //! Deliberately absent: copies; a key runs out at its primary. Read next: `ears.rs`, which listens to each of them.
 
-use redis::sentinel::{SentinelClient, SentinelNodeConnectionInfo, SentinelServerType};
-use redis::{AsyncConnectionConfig, Client, ConnectionAddr, ConnectionInfo, ErrorKind, RedisError, Value};
+use redis::sentinel::{SentinelClient, SentinelClientBuilder, SentinelServerType};
+use redis::{
+    AsyncConnectionConfig, Client, ConnectionAddr, ConnectionInfo, ErrorKind, RedisError, TlsMode, Value,
+};
 
-use crate::options::{Options, Target, tcp};
+use crate::options::{Options, Target, moved, tcp};
 
 /// Where each primary is.
 pub(crate) async fn primaries(options: &Options) -> Result<Vec<ConnectionInfo>, RedisError> {
     match &options.target {
         Target::Single(server) => Ok(vec![server.clone()]),
         Target::Sentinel { sentinels, service } => {
-            let mut client = sentinel(sentinels, service)?;
+            let mut client = sentinel(options, sentinels, service)?;
             Ok(vec![client.async_get_client().await?.get_connection_info().clone()])
         }
         Target::Cluster(servers) => {
@@ -30,11 +32,29 @@ pub(crate) async fn primaries(options: &Options) -> Result<Vec<ConnectionInfo>, 
 }
 
 /// Asks Sentinels for the primary; its login is theirs.
-pub(crate) fn sentinel(sentinels: &[ConnectionInfo], service: &str) -> Result<SentinelClient, RedisError> {
-    let node = SentinelNodeConnectionInfo::default()
-        .set_tcp_settings(tcp())
-        .set_redis_connection_info(sentinels[0].redis_settings().clone());
-    SentinelClient::build(sentinels.to_vec(), service.to_owned(), Some(node), SentinelServerType::Master)
+pub(crate) fn sentinel(
+    options: &Options,
+    sentinels: &[ConnectionInfo],
+    service: &str,
+) -> Result<SentinelClient, RedisError> {
+    let addresses = sentinels.iter().map(|sentinel| sentinel.addr().clone());
+    let mut builder = SentinelClientBuilder::new(addresses, service, SentinelServerType::Master)?
+        .set_client_to_sentinel_tcp_settings(tcp())
+        .set_client_to_redis_tcp_settings(tcp());
+    let login = sentinels[0].redis_settings();
+    if let Some(user) = login.username() {
+        builder = builder.set_client_to_sentinel_username(user).set_client_to_redis_username(user);
+    }
+    if let Some(password) = login.password() {
+        builder = builder.set_client_to_sentinel_password(password).set_client_to_redis_password(password);
+    }
+    if options.is_encrypted() {
+        builder = builder.set_client_to_redis_tls_mode(TlsMode::Secure);
+    }
+    if let Some(certificates) = &options.certificates {
+        builder = builder.set_client_to_redis_certificates(certificates.clone());
+    }
+    builder.build()
 }
 
 /// How long a connection to one server may take, and an answer of it.
@@ -49,9 +69,10 @@ async fn of_cluster(options: &Options, server: &ConnectionInfo) -> Result<Vec<Co
     let mut line = client.get_multiplexed_async_connection_with_config(&patience(options)).await?;
     let slots: Value = redis::cmd("CLUSTER").arg("SLOTS").query_async(&mut line).await?;
     let mut found: Vec<ConnectionInfo> = Vec::new();
-    for addr in addresses(&slots, server) {
-        if found.iter().all(|known| *known.addr() != addr) {
-            found.push(server.clone().set_addr(addr));
+    for (host, port) in addresses(&slots, server) {
+        let primary = moved(server, host, port);
+        if found.iter().all(|known| known.addr() != primary.addr()) {
+            found.push(primary);
         }
     }
     Ok(found)
@@ -59,7 +80,7 @@ async fn of_cluster(options: &Options, server: &ConnectionInfo) -> Result<Vec<Co
 
 /// Reads ranges of slots: first, last, the primary, copies. A server that does not know its own name leaves it out, and is
 /// the one that was asked.
-fn addresses(slots: &Value, asked: &ConnectionInfo) -> Vec<ConnectionAddr> {
+fn addresses(slots: &Value, asked: &ConnectionInfo) -> Vec<(String, u16)> {
     let Value::Array(ranges) = slots else { return Vec::new() };
     let primary = |range: &Value| {
         let Value::Array(parts) = range else { return None };
@@ -67,10 +88,10 @@ fn addresses(slots: &Value, asked: &ConnectionInfo) -> Vec<ConnectionAddr> {
         let (Value::Int(port), name) = (server.get(1)?, server.first()?) else { return None };
         let host = match (name, asked.addr()) {
             (Value::BulkString(name), _) if !name.is_empty() => String::from_utf8(name.clone()).ok()?,
-            (_, ConnectionAddr::Tcp(host, _)) => host.clone(),
+            (_, ConnectionAddr::Tcp(host, _) | ConnectionAddr::TcpTls { host, .. }) => host.clone(),
             _ => return None,
         };
-        Some(ConnectionAddr::Tcp(host, u16::try_from(*port).ok()?))
+        Some((host, u16::try_from(*port).ok()?))
     };
     ranges.iter().filter_map(primary).collect()
 }
@@ -94,7 +115,12 @@ mod tests {
             Value::Int(0),
         ]);
         let asked = "redis://seed:7".into_connection_info().unwrap();
-        let tcp = |host: &str, port| ConnectionAddr::Tcp(host.to_owned(), port);
-        assert_eq!(addresses(&slots, &asked), [tcp("a", 1), tcp("seed", 2), tcp("seed", 3)]);
+        let at = |host: &str, port| (host.to_owned(), port);
+        assert_eq!(addresses(&slots, &asked), [at("a", 1), at("seed", 2), at("seed", 3)]);
+        let asked = "rediss://seed:7".into_connection_info().unwrap();
+        assert_eq!(addresses(&slots, &asked), [at("a", 1), at("seed", 2), at("seed", 3)]);
+        let primary = moved(&asked, "a".to_owned(), 1);
+        let expected = "rediss://a:1".into_connection_info().unwrap();
+        assert_eq!(primary.addr(), expected.addr(), "a line that is encrypted stays so");
     }
 }

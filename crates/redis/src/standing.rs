@@ -1,5 +1,6 @@
 //! How buckets stand, looked at without changing anything (FS-18).
 
+use futures_util::future::join_all;
 use onceward_domain::catalogue::Bucket as Counters;
 use onceward_domain::error::Error;
 use onceward_domain::id::SkuKey;
@@ -67,8 +68,8 @@ impl Core {
         let Some(sale) = self.sale(&key).await? else { return Ok(None) };
         let buckets = u16::try_from(sale.buckets.len()).expect("a SKU has few buckets");
         let mut standing = Standing { counters: None, buckets, closed: 0, epoch: 0 };
-        for bucket in &sale.buckets {
-            let stand = self.stand(bucket).await?;
+        for stand in join_all(sale.buckets.iter().map(|bucket| self.stand(bucket))).await {
+            let stand = stand?;
             standing.closed += u16::from(stand.is_none_or(|stand| !stand.is_open));
             if let Some(stand) = stand {
                 standing.epoch = standing.epoch.max(stand.epoch);

@@ -34,6 +34,21 @@ fn em_02_a_gate_over_a_cluster_keeps_every_promise() {
     keeps_every_promise_of_a_gate(Servers::Cluster);
 }
 
+#[test]
+fn em_02_a_gate_over_encrypted_lines_keeps_every_promise() {
+    keeps_every_promise_of_a_gate(Servers::Encrypted);
+}
+
+#[test]
+fn em_02_a_gate_over_sentinel_and_encrypted_lines_keeps_every_promise() {
+    keeps_every_promise_of_a_gate(Servers::EncryptedSentinel);
+}
+
+#[test]
+fn em_02_a_gate_over_a_cluster_and_encrypted_lines_keeps_every_promise() {
+    keeps_every_promise_of_a_gate(Servers::EncryptedCluster);
+}
+
 fn keeps_every_promise_of_a_gate(servers: Servers) {
     let runtime = Runtime::new().expect("a runtime starts");
     let grounds = Mutex::new(Vec::new());

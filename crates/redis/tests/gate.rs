@@ -119,6 +119,33 @@ async fn fs_19_a_buyer_is_refused_only_when_every_bucket_is_empty() {
 }
 
 #[tokio::test]
+async fn fs_19_a_closed_bucket_refuses_those_who_came_to_it_and_nobody_else() {
+    let ground = real::Ground::new("closed");
+    let sale = Sale::of(100, 2, 2).await;
+    let stalled = Arc::new(stalled::Stalled::around(sale.store.clone()));
+    let gate = sale.gate_before(stalled.clone(), ground.options());
+    let commands = |from: u64| -> Vec<Reserve> {
+        (from..from + 20).map(|number| sale.command(number, &format!("u{number}"), 1)).collect()
+    };
+    assert!(gate.reserve(commands(0)).await.is_ok(), "both buckets are open");
+    stalled.stall();
+    ground.lose_bucket("{sale:sku:1}");
+    let answers = gate.reserve_each(commands(100)).await.unwrap();
+    let (let_in, refused): (Vec<_>, Vec<_>) = answers.into_iter().partition(Result::is_ok);
+    assert!(let_in.len() >= 5 && refused.len() >= 5, "{} and {}", let_in.len(), refused.len());
+    assert!(let_in.iter().flatten().all(|answer| matches!(answer, ReserveAnswer::Queued { .. })));
+    let class = |answer: &Result<ReserveAnswer, Error>| answer.as_ref().unwrap_err().class();
+    assert!(refused.iter().all(|answer| class(answer) == Class::Retryable), "they were not let in");
+    assert_eq!(gate.reserve(commands(200)).await.unwrap_err().class(), Class::UnknownOutcome);
+    stalled.go_on();
+    let opened = async { while gate.reserve(commands(100)).await.is_err() {} };
+    timeout(Duration::from_secs(10), opened).await.expect("it opens by itself");
+    // What the lost bucket had let in is known to nobody any more; here the store had not heard of it either.
+    let (available, open_reserved, _) = counters(&gate, &sale).await;
+    assert_eq!(available + open_reserved, 100);
+}
+
+#[tokio::test]
 async fn dr_02_a_lost_answer_is_an_unknown_outcome_and_the_same_id_finds_out() {
     let ground = real::Ground::new("lost");
     let sale = Sale::of(5, 2, 1).await;

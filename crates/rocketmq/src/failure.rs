@@ -5,6 +5,7 @@
 use std::ops::RangeInclusive;
 
 use onceward_domain::error::{Code, Error};
+use onceward_tls::refusal;
 
 use crate::proto::{SendMessageResponse, Status};
 
@@ -96,7 +97,8 @@ pub(crate) fn expect_done(doing: &str, status: Option<&Status>) -> Result<(), Er
 
 /// A call that failed, as an error of class retryable. Only for what may be repeated.
 pub(crate) fn unavailable(doing: &str, status: &tonic::Status) -> Error {
-    Error::new(Code::Unavailable, format!("{doing}: {:?}, {}", status.code(), status.message()))
+    let why = refusal(status).unwrap_or_else(|| format!("{:?}, {}", status.code(), status.message()));
+    Error::new(Code::Unavailable, format!("{doing}: {why}"))
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@
 //! after which a message goes to the dead-letter topic. Deliberately absent: waiting; a poll that finds nothing says so at
 //! once, because time stands still.
 
+mod security;
 mod service;
 mod tests;
 
@@ -105,10 +106,15 @@ impl FakeBroker {
 
     /// Serves on this port.
     pub(crate) fn serve_on(self: &Arc<Self>, listener: TcpListener) -> tokio::task::JoinHandle<()> {
+        self.serve_by(Server::builder(), listener)
+    }
+
+    /// Serves on this port, by a server that is set up for it.
+    fn serve_by(self: &Arc<Self>, mut server: Server, listener: TcpListener) -> tokio::task::JoinHandle<()> {
         let service = MessagingServiceServer::from_arc(Arc::clone(self));
         let incoming = TcpIncoming::from(listener);
         tokio::spawn(async move {
-            drop(Server::builder().add_service(service).serve_with_incoming(incoming).await);
+            drop(server.add_service(service).serve_with_incoming(incoming).await);
         })
     }
 

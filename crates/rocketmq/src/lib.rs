@@ -15,7 +15,7 @@
 //! never asked for anything starts at the end of queues whose first messages are gone: let consumers run before the first
 //! sale. Retention must be longer than any outage of the consumers.
 //!
-//! **Deliberately absent.** Transactional messages (the outbox has their task), push consumers, TLS.
+//! **Deliberately absent.** Transactional messages (the outbox has their task), push consumers, a certificate of our own.
 //!
 //! **Read next.** [`bus`], then [`link`] and [`session`].
 

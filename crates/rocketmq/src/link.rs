@@ -7,9 +7,10 @@
 use std::time::Duration;
 
 use onceward_domain::error::{Code, Error};
+use onceward_tls::Authorities;
 use tokio::time::timeout;
 use tonic::metadata::{Ascii, MetadataValue};
-use tonic::transport::{Channel, Endpoint};
+use tonic::transport::{Channel, ClientTlsConfig, Endpoint};
 use tonic::{Request, Response, Status, Streaming};
 
 use crate::options::Options;
@@ -43,8 +44,14 @@ pub(crate) struct Link {
 impl Link {
     /// A line to this broker; nothing is sent yet. Needs a tokio runtime around it.
     pub(crate) fn new(options: &Options) -> Result<Self, Error> {
-        let endpoint = Endpoint::from_shared(format!("http://{}", options.address()))
-            .map_err(|cause| Error::new(Code::Invalid, "reading the broker's address").because(cause))?
+        let invalid = |cause| Error::new(Code::Invalid, "reading the broker's address").because(cause);
+        let scheme = if options.is_encrypted() { "https" } else { "http" };
+        let endpoint = Endpoint::from_shared(format!("{scheme}://{}", options.address())).map_err(invalid)?;
+        let endpoint = match &options.authorities {
+            Some(authorities) => endpoint.tls_config(handshake(authorities)?).map_err(invalid)?,
+            None => endpoint,
+        };
+        let endpoint = endpoint
             .connect_timeout(CONNECT_DEADLINE)
             .tcp_nodelay(true)
             .http2_keep_alive_interval(KEEP_ALIVE)
@@ -172,6 +179,11 @@ impl Link {
         let request = request_of(who, CALL_DEADLINE, proto::NotifyClientTerminationRequest { group });
         within(CALL_DEADLINE, client.notify_client_termination(request)).await
     }
+}
+
+/// By whom the broker is judged, under the name in the URL.
+fn handshake(authorities: &Authorities) -> Result<ClientTlsConfig, Error> {
+    Ok(ClientTlsConfig::new().trust_anchors(authorities.roots()?.roots).timeout(CONNECT_DEADLINE))
 }
 
 /// A topic or group by name.

@@ -4,10 +4,11 @@
 
 use std::sync::Arc;
 
+use onceward_domain::catalogue::Sku;
 use onceward_domain::changes::Transition;
 use onceward_domain::due::{Lane, LaneStatus, Token, Waiting, unpack_ids};
 use onceward_domain::error::Error;
-use onceward_domain::id::PurchaseId;
+use onceward_domain::id::{PurchaseId, SkuKey};
 use onceward_domain::machine::Machine;
 use onceward_domain::ports::store::{Expiring, OrderFilter, PageRequest};
 use onceward_domain::purchase::Purchase;
@@ -16,7 +17,7 @@ use rusqlite::{Connection, Row, params};
 
 use crate::due::{LEASED, WAITING, is_paused};
 use crate::failure::failed;
-use crate::load::{every, first};
+use crate::load::{every, first, keyed_sku};
 use crate::queries;
 use crate::refs::{Refs, label};
 use crate::rows::{count, get, purchase};
@@ -42,6 +43,13 @@ pub(crate) fn orders(
             every(conn, queries::PURCHASE_LIST, parameters, doing, |row| purchase(conn, refs, row))
         }
     }
+}
+
+/// SKUs by their ids, which no id is empty of.
+pub(crate) fn skus(conn: &Connection, limit: u32, after: Option<&SkuKey>) -> Result<Vec<Sku>, Error> {
+    let (activity, sku) = after.map_or(("", ""), |key| (key.activity.as_str(), key.sku.as_str()));
+    let rows = every(conn, queries::SKU_LIST, params![activity, sku, limit], "listing SKUs", keyed_sku)?;
+    Ok(rows.into_iter().map(|(_, sku)| sku).collect())
 }
 
 /// Orders that expire unless something happens to them first, earliest first.

@@ -9,7 +9,7 @@ use onceward_domain::catalogue::{Activity, Bucket, LatePayment, Sku, Stock};
 use onceward_domain::changes::{Answered, CompensationTask};
 use onceward_domain::error::Error;
 use onceward_domain::facts::{Facts, Need};
-use onceward_domain::id::{ActivityId, PurchaseId, SkuKey, UserId};
+use onceward_domain::id::{ActivityId, PurchaseId, SkuId, SkuKey, UserId};
 use onceward_domain::purchase::Purchase;
 use onceward_domain::time::{Millis, Timestamp};
 use rusqlite::{Connection, Row};
@@ -114,8 +114,15 @@ fn sku(conn: &Connection, refs: &mut Refs, key: &SkuKey) -> Result<Option<Sku>, 
     first(conn, queries::SKU_BY_REF, [sku_ref], "loading a SKU", |row| sku_of(row, 0, key.clone()))
 }
 
+/// A SKU from a whole row, with its number.
+pub(crate) fn keyed_sku(row: &Row<'_>) -> Result<(i64, Sku), Error> {
+    let (activity, sku): (String, String) = (get(row, 1)?, get(row, 2)?);
+    let key = SkuKey { activity: ActivityId::trusted(&activity), sku: SkuId::trusted(&sku) };
+    Ok((get(row, 0)?, sku_of(row, 3, key)?))
+}
+
 /// A SKU from its columns, which begin at `from`.
-pub(crate) fn sku_of(row: &Row<'_>, from: usize, key: SkuKey) -> Result<Sku, Error> {
+fn sku_of(row: &Row<'_>, from: usize, key: SkuKey) -> Result<Sku, Error> {
     Ok(Sku {
         key,
         price: rows::money(get(row, from)?, get(row, from + 1)?)?,

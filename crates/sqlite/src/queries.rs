@@ -179,6 +179,7 @@ queries! {
     SKU_DUMP = "sku/dump";
     SKU_INSERT = "sku/insert";
     SKU_KEY_OF = "sku/key_of";
+    SKU_LIST = "sku/list";
     SKU_MOVE_STOCK = "sku/move_stock";
     SKU_PEEK = "sku/peek";
     SKU_REF_OF = "sku/ref_of";

@@ -5,12 +5,13 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use onceward_domain::catalogue::Sku;
 use onceward_domain::changes::Transition;
 use onceward_domain::credit::{Entry, Standing};
 use onceward_domain::due::{ClaimRequest, Claimed, Lane, LaneStatus, Waiting};
 use onceward_domain::facts::{Facts, Need};
 use onceward_domain::group::{GroupOrder, GroupTransition};
-use onceward_domain::id::{AccountId, GroupId, PurchaseId};
+use onceward_domain::id::{AccountId, GroupId, PurchaseId, SkuKey};
 use onceward_domain::machine::group::Group as GroupStatus;
 use onceward_domain::notice::Notice;
 use onceward_domain::payment::Case;
@@ -69,6 +70,10 @@ impl Store for SqliteStore {
 
     fn paused(&self) -> Answer<'_, Vec<Lane>> {
         Box::pin(self.readers.ask(|reader| list::paused(&reader.conn, &mut reader.refs)))
+    }
+
+    fn list_skus(&self, limit: u32, after: Option<SkuKey>) -> Answer<'_, Vec<Sku>> {
+        Box::pin(self.readers.ask(move |reader| list::skus(&reader.conn, limit, after.as_ref())))
     }
 
     fn list_orders(&self, filter: OrderFilter, page: PageRequest) -> Answer<'_, Vec<Purchase>> {

@@ -10,7 +10,7 @@ use onceward_domain::credit::EntryKind;
 use onceward_domain::due::Lane;
 use onceward_domain::error::Error;
 use onceward_domain::group::WALLET;
-use onceward_domain::id::{ActivityId, SkuId, SkuKey};
+use onceward_domain::id::SkuKey;
 use onceward_domain::journal;
 use onceward_domain::machine::Machine;
 use onceward_domain::machine::group::Group as GroupStatus;
@@ -26,7 +26,7 @@ use onceward_domain::time::Timestamp;
 use rusqlite::{Connection, Params, params};
 
 use crate::failure::{defect, failed};
-use crate::load::{bucket, every, first, sku_of};
+use crate::load::{bucket, every, first, keyed_sku};
 use crate::queries;
 use crate::refs::Refs;
 use crate::rows::{count, get, inbox_code, position, state};
@@ -144,11 +144,7 @@ fn jobs_nowhere(conn: &Connection, refs: &mut Refs) -> Result<u64, Error> {
 }
 
 fn all_skus(conn: &Connection) -> Result<Vec<(i64, Sku)>, Error> {
-    every(conn, queries::SKU_ALL, [], DOING, |row| {
-        let (activity, sku): (String, String) = (get(row, 1)?, get(row, 2)?);
-        let key = SkuKey { activity: ActivityId::trusted(&activity), sku: SkuId::trusted(&sku) };
-        Ok((get(row, 0)?, sku_of(row, 3, key)?))
-    })
+    every(conn, queries::SKU_ALL, [], DOING, keyed_sku)
 }
 
 fn groups(conn: &Connection) -> Result<HashMap<i64, Vec<Group>>, Error> {

@@ -52,6 +52,10 @@ macro_rules! pass_questions_on {
             ) -> Vec<::onceward_domain::due::Waiting>;
             lanes() -> Vec<::onceward_domain::due::LaneStatus>;
             paused() -> Vec<::onceward_domain::due::Lane>;
+            list_skus(
+                limit: u32,
+                after: Option<::onceward_domain::id::SkuKey>
+            ) -> Vec<::onceward_domain::catalogue::Sku>;
             list_orders(
                 filter: ::onceward_domain::ports::store::OrderFilter,
                 page: ::onceward_domain::ports::store::PageRequest

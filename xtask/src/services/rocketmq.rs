@@ -17,6 +17,7 @@ use onceward_domain::ports::bus::Topic;
 use onceward_domain::ports::deadline;
 use serde_json::{Map, Value, json};
 
+use super::certificates::Certificates;
 use super::place::Place;
 use super::{Exports, Service};
 use crate::{Failure, say};
@@ -67,6 +68,7 @@ fn prepare(place: &Place) -> Result<(), Failure> {
     fetch(place)?;
     let conf = place.folder().join("conf");
     fs::create_dir_all(&conf)?;
+    Certificates::make(place)?;
     fs::write(conf.join("namesrv.conf"), name_server_settings(place)?)?;
     fs::write(conf.join("broker.conf"), broker_settings(place)?)?;
     fs::write(conf.join("rmq-proxy.json"), proxy_settings(place)?.to_string())?;
@@ -163,11 +165,16 @@ fn broker_settings(place: &Place) -> Result<String, Failure> {
 }
 
 fn proxy_settings(place: &Place) -> Result<Value, Failure> {
+    let certificates = Certificates::of(place);
     Ok(json!({
         "rocketMQClusterName": "DefaultCluster",
         "grpcServerPort": place.port(PORT_OF_PROXY)?,
         "remotingListenPort": place.port(PORT_OF_REMOTING)?,
         "localServeAddr": "127.0.0.1",
+        // Its port takes plain and encrypted lines; without these it would make a certificate that nobody can judge.
+        "tlsTestModeEnable": false,
+        "tlsCertPath": certificates.certificate,
+        "tlsKeyPath": certificates.key,
         // Nobody is served by a long good-bye on a machine of one.
         "grpcShutdownTimeSeconds": 1,
     }))
@@ -277,8 +284,13 @@ fn is_ready(place: &Place) -> Result<bool, Failure> {
 fn exports(place: &Place) -> Result<Exports, Failure> {
     let url = format!("rocketmq://127.0.0.1:{}", place.port(PORT_OF_PROXY)?);
     let broker = format!("127.0.0.1:{}", place.port(PORT_OF_BROKER)?);
+    let encrypted = format!("rocketmqs://127.0.0.1:{}", place.port(PORT_OF_PROXY)?);
+    let certificates = Certificates::of(place);
     // Two names, so that a test never sends to a broker that somebody works with.
     Ok(vec![
+        ("ONCEWARD_TEST_BROKER_TLS_URL", encrypted),
+        ("ONCEWARD_TEST_BROKER_TLS_AUTHORITY", certificates.authority.display().to_string()),
+        ("ONCEWARD_TEST_BROKER_TLS_STRANGER", certificates.stranger.display().to_string()),
         ("ONCEWARD_BROKER_URL", url.clone()),
         ("ONCEWARD_TEST_BROKER_URL", url),
         ("ONCEWARD_TEST_BROKER_ADMIN", broker),

@@ -33,6 +33,8 @@ static PURE_DOMAIN: Rule = Rule {
 enum Layer {
     Domain,
     Engine,
+    /// What several adapters need to speak to a server, and no port.
+    Wire,
     Adapter,
     Http,
     Testkit,
@@ -45,6 +47,8 @@ enum Layer {
 const HOUSE: &[(&str, Layer)] = &[
     ("onceward-domain", Layer::Domain),
     ("onceward", Layer::Engine),
+    // By whom servers are judged under TLS: one answer for all adapters, or a certificate is good enough for one of them only.
+    ("onceward-tls", Layer::Wire),
     ("onceward-sqlite", Layer::Adapter),
     ("onceward-postgres", Layer::Adapter),
     ("onceward-providers", Layer::Adapter),
@@ -66,11 +70,12 @@ impl Layer {
     fn sees(self) -> &'static [Layer] {
         match self {
             Self::Domain => &[],
-            Self::Engine | Self::Adapter => &[Self::Domain],
+            Self::Engine | Self::Wire => &[Self::Domain],
+            Self::Adapter => &[Self::Domain, Self::Wire],
             Self::Http | Self::Testkit => &[Self::Domain, Self::Engine],
             Self::Ground => &[Self::Domain, Self::Engine, Self::Adapter, Self::Testkit],
             // The one place that picks adapters. The testkit is in it because `torture` ships the simulator.
-            Self::Cli => &[Self::Domain, Self::Engine, Self::Adapter, Self::Http, Self::Testkit],
+            Self::Cli => &[Self::Domain, Self::Engine, Self::Wire, Self::Adapter, Self::Http, Self::Testkit],
             // Reads the tables of the state machines to write the documentation.
             Self::Tooling => &[Self::Domain],
         }
@@ -237,6 +242,7 @@ mod tests {
         for (name, imports) in [
             ("onceward", &["onceward-domain", "tokio"][..]),
             ("onceward-sqlite", &["onceward-domain", "rusqlite"]),
+            ("onceward-redis", &["onceward-domain", "onceward-tls"]),
             ("onceward-http", &["onceward-domain", "onceward", "axum"]),
             ("onceward-testkit", &["onceward-domain", "onceward", "rand"]),
             ("onceward-cli", &["onceward-http", "onceward-sqlite", "onceward-testkit"]),
@@ -254,6 +260,8 @@ mod tests {
             ("onceward", "onceward-sqlite"),
             ("onceward", "onceward-testkit"),
             ("onceward-sqlite", "onceward"),
+            ("onceward-tls", "onceward-redis"),
+            ("onceward-http", "onceward-tls"),
             ("onceward-sqlite", "onceward-testkit"),
             ("onceward-http", "onceward-sqlite"),
             ("onceward-http", "onceward-cli"),

@@ -2,7 +2,7 @@
 //!
 //! Invariants: whatever is made lies in one schema with a name that nobody else has, which is dropped when the work in it has
 //! ended, well or not; nothing else of the server is written. Where this process is killed, the schema stays: it is named
-//! `onceward_bench_…`. Deliberately absent: settings; what is measured is the server as it is.
+//! `onceward_bench_…`. Deliberately absent: settings, since what is measured is the server as it is, and TLS.
 
 use tokio_postgres::{Client, Error, NoTls};
 

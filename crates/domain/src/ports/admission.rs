@@ -7,6 +7,7 @@
 
 use crate::catalogue::Bucket;
 use crate::due::Held;
+use crate::error::Error;
 use crate::event::{Event, OrderCreateRequested};
 use crate::id::{CompensationId, PurchaseId, RequestId, ReservationId, SkuKey, UserId};
 use crate::machine::admission::Admission as AdmissionStatus;
@@ -262,6 +263,18 @@ impl Birth {
 pub trait Admission: Send + Sync {
     /// Lets buyers in, or says why not; one answer per command, in order, as if they had come one by one.
     fn reserve(&self, commands: Vec<Reserve>) -> Answer<'_, Vec<ReserveAnswer>>;
+
+    /// The same, with an answer or an error of its own for each: where a gate is in parts, one that lets nobody in fails those who
+    /// came to it, and nobody else (FS-18, FS-19).
+    fn reserve_each(&self, commands: Vec<Reserve>) -> Answer<'_, Vec<Result<ReserveAnswer, Error>>> {
+        Box::pin(async move {
+            let count = commands.len();
+            Ok(match self.reserve(commands).await {
+                Ok(answers) => answers.into_iter().map(Ok).collect(),
+                Err(error) => (0..count).map(|_| Err(error.for_another())).collect(),
+            })
+        })
+    }
 
     /// What is known of a reservation.
     fn find(&self, purchase: PurchaseId) -> Answer<'_, Option<AdmissionView>>;

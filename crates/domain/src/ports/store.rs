@@ -8,13 +8,14 @@
 use std::fmt;
 use std::sync::Arc;
 
+use crate::catalogue::Sku;
 use crate::changes::{ChangeSet, Transition};
 use crate::credit::{Entry, Standing};
 use crate::due::{ClaimRequest, Claimed, Lane, LaneStatus, Waiting};
 use crate::error::Error;
 use crate::facts::{Facts, Need};
 use crate::group::{GroupOrder, GroupTransition};
-use crate::id::{AccountId, ActivityId, GroupId, PurchaseId, UserId};
+use crate::id::{AccountId, ActivityId, GroupId, PurchaseId, SkuKey, UserId};
 use crate::machine::group::Group as GroupStatus;
 use crate::machine::order::Order as OrderStatus;
 use crate::notice::Notice;
@@ -102,6 +103,9 @@ pub trait Store: Send + Sync {
 
     /// The lanes that are paused, without counting what waits in any: it is asked by whoever works.
     fn paused(&self) -> Answer<'_, Vec<Lane>>;
+
+    /// SKUs in the order of their ids, from behind `after` on.
+    fn list_skus(&self, limit: u32, after: Option<SkuKey>) -> Answer<'_, Vec<Sku>>;
 
     /// Orders, newest first.
     fn list_orders(&self, filter: OrderFilter, page: PageRequest) -> Answer<'_, Vec<Purchase>>;

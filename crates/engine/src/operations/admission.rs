@@ -2,6 +2,7 @@
 //!
 //! Invariant: looking changes nothing. Deliberately absent: closing a gate by hand.
 
+use futures_util::future::join_all;
 use onceward_domain::catalogue::Sku;
 use onceward_domain::error::{Code, Error};
 use onceward_domain::facts::Need;
@@ -9,6 +10,9 @@ use onceward_domain::id::SkuKey;
 use onceward_domain::ports::admission::Standing;
 
 use crate::engine::Engine;
+
+/// SKUs that the gate is asked about at once: a buyer who comes meanwhile waits behind few of them.
+const LOOKS_AT_ONCE: usize = 16;
 
 /// One SKU, and how the gate stands for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,19 +43,16 @@ pub async fn gate(engine: &Engine, key: &SkuKey) -> Result<GateView, Error> {
     view(engine, facts.skus.remove(key).ok_or_else(absent)?).await
 }
 
-/// How it stands for SKUs in the order of their ids, from behind `after` on. It adds the whole store up to know them: a
-/// question for people, not for a loop.
+/// How it stands for SKUs in the order of their ids, from behind `after` on.
 ///
 /// # Errors
 /// The gate's and the store's.
 pub async fn gates(engine: &Engine, limit: u32, after: Option<&SkuKey>) -> Result<Vec<GateView>, Error> {
-    let mut skus: Vec<Sku> = engine.store().tally().await?.skus.into_iter().map(|one| one.sku).collect();
-    skus.retain(|sku| after.is_none_or(|after| sku.key > *after));
-    skus.sort_by(|one, other| one.key.cmp(&other.key));
-    skus.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
+    let skus = engine.store().list_skus(limit, after.cloned()).await?;
     let mut views = Vec::with_capacity(skus.len());
-    for sku in skus {
-        views.push(view(engine, sku).await?);
+    for part in skus.chunks(LOOKS_AT_ONCE) {
+        let looks = join_all(part.iter().map(|sku| view(engine, sku.clone()))).await;
+        views.extend(looks.into_iter().collect::<Result<Vec<_>, _>>()?);
     }
     Ok(views)
 }

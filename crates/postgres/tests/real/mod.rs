@@ -8,23 +8,35 @@
 
 pub(crate) mod proxy;
 
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use onceward_domain::ports::clock::Clock;
 use onceward_postgres::{OpenOptions, PostgresStore, migrate};
 use onceward_testkit::services;
+use onceward_tls::{Authorities, Judgement};
 use tokio::runtime::Runtime;
 use tokio_postgres::{Client, NoTls};
+use tokio_postgres_rustls::MakeRustlsConnect;
 
 /// The service, and the variable in which its address is.
 const SERVICE: &str = "postgres";
 const URL: &str = "ONCEWARD_TEST_POSTGRES_URL";
 
+/// A server that takes only encrypted lines, and who vouches for it and who does not.
+const ENCRYPTED: &str = "postgres-tls";
+const ENCRYPTED_URL: &str = "ONCEWARD_TEST_POSTGRES_TLS_URL";
+const AUTHORITY: &str = "ONCEWARD_TEST_POSTGRES_TLS_AUTHORITY";
+const STRANGER: &str = "ONCEWARD_TEST_POSTGRES_TLS_STRANGER";
+
 /// A database of one test; gone when it is dropped.
 pub(crate) struct Ground {
     pub(crate) runtime: Runtime,
     server: String,
+    /// How people come to it, and what URLs ask for.
+    tls: Option<MakeRustlsConnect>,
+    asked: String,
     database: String,
     schemas: AtomicU32,
 }
@@ -32,10 +44,23 @@ pub(crate) struct Ground {
 impl Ground {
     /// Makes a database whose name ends in this test's name and the process's id.
     pub(crate) fn new(test: &str) -> Self {
+        Self::on(services::address(SERVICE, URL), None, "", test)
+    }
+
+    /// The same on a server that takes only encrypted lines, which stores come to by such URLs as are usual.
+    pub(crate) fn encrypted(test: &str) -> Self {
+        let authority = services::address(ENCRYPTED, AUTHORITY);
+        let judged = Judgement::Named.config(&Authorities::of_file(Path::new(&authority)).unwrap()).unwrap();
+        let asked = format!("&sslmode=verify-full&sslrootcert={authority}");
+        let server = services::address(ENCRYPTED, ENCRYPTED_URL);
+        Self::on(server, Some(MakeRustlsConnect::new(judged)), &asked, test)
+    }
+
+    fn on(server: String, tls: Option<MakeRustlsConnect>, asked: &str, test: &str) -> Self {
         let runtime = Runtime::new().unwrap();
-        let server = services::address(SERVICE, URL);
         let database = format!("onceward_test_{test}_{}", std::process::id());
-        let ground = Self { runtime, server, database, schemas: AtomicU32::new(0) };
+        let schemas = AtomicU32::new(0);
+        let ground = Self { runtime, server, tls, asked: asked.to_owned(), database, schemas };
         ground.on_server(&format!("DROP DATABASE IF EXISTS {} WITH (FORCE)", ground.database));
         ground.on_server(&format!("CREATE DATABASE {}", ground.database));
         ground
@@ -49,9 +74,18 @@ impl Ground {
     /// A plain session, as a person has who writes SQL by hand.
     pub(crate) fn connect(&self, url: &str) -> Client {
         self.runtime.block_on(async {
-            let (client, connection) = tokio_postgres::connect(url, NoTls).await.unwrap();
-            tokio::spawn(connection);
-            client
+            match self.tls.clone() {
+                None => {
+                    let (client, connection) = tokio_postgres::connect(url, NoTls).await.unwrap();
+                    tokio::spawn(connection);
+                    client
+                }
+                Some(tls) => {
+                    let (client, connection) = tokio_postgres::connect(url, tls).await.unwrap();
+                    tokio::spawn(connection);
+                    client
+                }
+            }
         })
     }
 
@@ -62,7 +96,7 @@ impl Ground {
         let url = format!("{before}/{}", self.database);
         let client = self.connect(&url);
         self.runtime.block_on(client.batch_execute(&format!("CREATE SCHEMA {schema}"))).unwrap();
-        format!("{url}?options=-csearch_path%3D{schema}")
+        format!("{url}?options=-csearch_path%3D{schema}{}", self.asked)
     }
 
     /// The URL of a schema with the tables of this version.
@@ -70,6 +104,16 @@ impl Ground {
         let url = self.empty();
         self.runtime.block_on(migrate(&url)).unwrap();
         url
+    }
+
+    /// The same URL, asking for this instead.
+    pub(crate) fn asking(&self, url: &str, query: &str) -> String {
+        url.replace(&self.asked, &format!("&{query}"))
+    }
+
+    /// The files of who vouches for the encrypted server, and of who does not.
+    pub(crate) fn authorities() -> [String; 2] {
+        [AUTHORITY, STRANGER].map(|variable| services::address(ENCRYPTED, variable))
     }
 
     /// A store over tables that are there.

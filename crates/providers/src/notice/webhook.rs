@@ -14,11 +14,11 @@ use onceward_domain::notice::Notice;
 use onceward_domain::ports::Answer;
 use onceward_domain::ports::clock::Clock;
 use onceward_domain::ports::notifier::Notifier;
+use onceward_tls::{Authorities, Judgement};
 use tokio::net::{TcpStream, lookup_host};
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::pki_types::ServerName;
-use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
 use super::encode;
 use super::target::Target;
@@ -42,7 +42,8 @@ pub struct WebhookOptions {
 #[derive(Clone)]
 pub struct WebhookNotifier {
     options: WebhookOptions,
-    tls: TlsConnector,
+    /// For a target that is `https`.
+    tls: Option<TlsConnector>,
 }
 
 impl WebhookNotifier {
@@ -51,16 +52,11 @@ impl WebhookNotifier {
     /// # Errors
     /// [`Code::Invalid`] where the target is `https` and this machine trusts nobody.
     pub fn new(options: WebhookOptions) -> Result<Self, Error> {
-        let mut roots = RootCertStore::empty();
-        roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-        if options.target.is_secure && roots.is_empty() {
-            return Err(Error::new(
-                Code::Invalid,
-                "this machine has no certificates to check a webhook's server by",
-            ));
-        }
-        let config = ClientConfig::builder().with_root_certificates(roots).with_no_client_auth();
-        Ok(Self { options, tls: TlsConnector::from(Arc::new(config)) })
+        let tls = match options.target.is_secure {
+            true => Some(TlsConnector::from(Arc::new(Judgement::Named.config(&Authorities::system())?))),
+            false => None,
+        };
+        Ok(Self { options, tls })
     }
 
     async fn send(&self, notice: &Notice) -> Result<(), Error> {
@@ -74,10 +70,10 @@ impl WebhookNotifier {
         let headers = self.options.signer.headers(&id, self.options.clock.now(), &body);
         let target = &self.options.target;
         let post = Post { host: &target.authority, path: &target.path, headers: &headers, body: &body };
-        let sent = if target.is_secure {
+        let sent = if let Some(tls) = &self.tls {
             let name = ServerName::try_from(target.host.clone());
             let name = name.map_err(|cause| away(io::Error::new(io::ErrorKind::InvalidInput, cause)))?;
-            let secured = self.tls.connect(name, stream).await.map_err(away)?;
+            let secured = tls.connect(name, stream).await.map_err(away)?;
             post.exchange(secured).await
         } else {
             post.exchange(stream).await

@@ -1,12 +1,14 @@
 //! A part of a real Redis that is nobody else's: a prefix of its own, whose keys are removed at the end.
 #![allow(dead_code, reason = "each test takes what it needs")]
 
+use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use onceward_domain::time::Timestamp;
 use onceward_redis::Options;
 use onceward_testkit::services;
+use onceward_tls::Authorities;
 
 /// Which servers.
 #[derive(Debug, Clone, Copy)]
@@ -14,14 +16,34 @@ pub(crate) enum Servers {
     Single,
     Sentinel,
     Cluster,
+    /// The three again, under TLS.
+    Encrypted,
+    EncryptedSentinel,
+    EncryptedCluster,
+}
+
+/// The service under TLS, and who vouches for it and who does not.
+const ENCRYPTED: &str = "redis-tls";
+const AUTHORITY: &str = "ONCEWARD_TEST_REDIS_TLS_AUTHORITY";
+const STRANGER: &str = "ONCEWARD_TEST_REDIS_TLS_STRANGER";
+
+/// Who vouches for the servers under TLS, and who does not.
+pub(crate) fn authorities() -> [Authorities; 2] {
+    [AUTHORITY, STRANGER].map(|variable| {
+        let path = services::address(ENCRYPTED, variable);
+        Authorities::of_file(Path::new(&path)).expect("the service has made it")
+    })
 }
 
 impl Servers {
-    fn url(self) -> String {
+    pub(crate) fn url(self) -> String {
         match self {
             Self::Single => services::address("redis", "ONCEWARD_TEST_REDIS_URL"),
             Self::Sentinel => services::address("redis-sentinel", "ONCEWARD_TEST_REDIS_SENTINEL_URL"),
             Self::Cluster => services::address("redis-cluster", "ONCEWARD_TEST_REDIS_CLUSTER_URL"),
+            Self::Encrypted => services::address(ENCRYPTED, "ONCEWARD_TEST_REDIS_TLS_URL"),
+            Self::EncryptedSentinel => services::address(ENCRYPTED, "ONCEWARD_TEST_REDIS_TLS_SENTINEL_URL"),
+            Self::EncryptedCluster => services::address(ENCRYPTED, "ONCEWARD_TEST_REDIS_TLS_CLUSTER_URL"),
         }
     }
 }
@@ -60,7 +82,12 @@ impl Ground {
     }
 
     pub(crate) fn options(&self) -> Options {
-        Options::of(&self.url).expect("an address of Redis").with_prefix(&self.prefix)
+        let options = Options::of(&self.url).expect("an address of Redis").with_prefix(&self.prefix);
+        if !options.is_encrypted() {
+            return options;
+        }
+        let [authority, _] = authorities();
+        options.with_authorities(&authority).expect("the driver takes it")
     }
 }
 
@@ -103,6 +130,16 @@ impl Ground {
         assert_eq!(lost, 1, "there is such a list");
     }
 
+    /// As after the loss of the server of one bucket.
+    pub(crate) fn lose_bucket(&self, slot: &str) {
+        let mut connection = self.connection();
+        for key in self.keys(&mut connection) {
+            if String::from_utf8_lossy(&key).contains(slot) {
+                let _: () = redis::cmd("UNLINK").arg(key).query(&mut connection).expect("a key is removed");
+            }
+        }
+    }
+
     /// As after a flush.
     pub(crate) fn lose_everything(&self) {
         let mut connection = self.connection();
@@ -133,6 +170,7 @@ impl Drop for Ground {
             Servers::Single => self.lose_everything(),
             // They begin anew and empty with every start.
             Servers::Sentinel | Servers::Cluster => {}
+            Servers::Encrypted | Servers::EncryptedSentinel | Servers::EncryptedCluster => {}
         }
     }
 }

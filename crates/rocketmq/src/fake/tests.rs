@@ -38,7 +38,7 @@ struct House {
     port: u16,
 }
 
-fn broker_of(clock: &Arc<ManualClock>) -> Arc<FakeBroker> {
+pub(super) fn broker_of(clock: &Arc<ManualClock>) -> Arc<FakeBroker> {
     let names = Names::default();
     let topics: Vec<String> =
         Topic::ALL.iter().flat_map(|topic| [names.topic(*topic), names.dead_letters(*topic)]).collect();

@@ -10,13 +10,14 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use onceward_domain::catalogue::Sku;
 use onceward_domain::changes::Transition;
 use onceward_domain::credit::{Entry, Standing};
 use onceward_domain::due::{ClaimRequest, Claimed, Lane, LaneStatus, Waiting};
 use onceward_domain::error::Error;
 use onceward_domain::facts::{Facts, Need};
 use onceward_domain::group::{GroupOrder, GroupTransition};
-use onceward_domain::id::{AccountId, GroupId, PurchaseId};
+use onceward_domain::id::{AccountId, GroupId, PurchaseId, SkuKey};
 use onceward_domain::machine::group::Group as GroupStatus;
 use onceward_domain::notice::Notice;
 use onceward_domain::payment::Case;
@@ -146,6 +147,10 @@ impl Store for ModelStore {
 
     fn paused(&self) -> Answer<'_, Vec<Lane>> {
         Box::pin(async move { Ok(self.rows().paused()) })
+    }
+
+    fn list_skus(&self, limit: u32, after: Option<SkuKey>) -> Answer<'_, Vec<Sku>> {
+        Box::pin(async move { Ok(self.rows().list_skus(limit, after.as_ref())) })
     }
 
     fn list_orders(&self, filter: OrderFilter, page: PageRequest) -> Answer<'_, Vec<Purchase>> {

@@ -22,6 +22,15 @@ use onceward_domain::time::Timestamp;
 use super::rows::Rows;
 
 impl Rows {
+    /// SKUs by their ids.
+    pub(super) fn list_skus(&self, limit: u32, after: Option<&SkuKey>) -> Vec<Sku> {
+        let later = self.skus.iter().filter(|(key, _)| after.is_none_or(|after| *key > after));
+        let mut found: Vec<Sku> = later.map(|(_, sku)| sku.clone()).collect();
+        found.sort_by(|one, other| one.key.cmp(&other.key));
+        found.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
+        found
+    }
+
     /// Orders, newest first.
     pub(super) fn list_orders(&self, filter: &OrderFilter, page: PageRequest) -> Vec<Purchase> {
         let limit = usize::try_from(page.limit).unwrap_or(usize::MAX);

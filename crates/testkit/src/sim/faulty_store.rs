@@ -6,13 +6,14 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use onceward::workers::sweep;
+use onceward_domain::catalogue::Sku;
 use onceward_domain::changes::Transition;
 use onceward_domain::credit::{Entry, Standing};
 use onceward_domain::due::{ClaimRequest, Claimed, DueChange, Held, Lane, LaneStatus, Waiting};
 use onceward_domain::error::{Code, Error};
 use onceward_domain::facts::{Facts, Need};
 use onceward_domain::group::{GroupOrder, GroupTransition};
-use onceward_domain::id::{AccountId, GroupId, PurchaseId};
+use onceward_domain::id::{AccountId, GroupId, PurchaseId, SkuKey};
 use onceward_domain::machine::group::Group as GroupStatus;
 use onceward_domain::notice::Notice;
 use onceward_domain::payment::Case;
@@ -224,6 +225,10 @@ impl Store for FaultyStore {
 
     fn paused(&self) -> Answer<'_, Vec<Lane>> {
         Box::pin(self.call("paused", true, self.world.store.paused()))
+    }
+
+    fn list_skus(&self, limit: u32, after: Option<SkuKey>) -> Answer<'_, Vec<Sku>> {
+        Box::pin(self.call("list_skus", true, self.world.store.list_skus(limit, after)))
     }
 
     fn list_orders(&self, filter: OrderFilter, page: PageRequest) -> Answer<'_, Vec<Purchase>> {

@@ -103,7 +103,12 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
             [file].into_iter().chain(store::tried_out(&place, &path)).collect()
         }
     };
-    findings.extend(settings.redis()?.map(servers::redis));
+    findings.extend(settings.redis()?.into_iter().flat_map(servers::redis));
+    findings.extend(settings.broker()?.iter().flat_map(servers::broker));
+    findings.extend(settings.authorities()?.map(|named| {
+        let detail = format!("{named} judge the servers whose lines are encrypted");
+        Finding::new("authorities", Verdict::Good, detail)
+    }));
     findings.push(disk::free_space(&place));
     findings.push(disk::sync_time(&place));
     findings.push(clock(&path));

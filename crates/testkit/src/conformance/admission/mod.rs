@@ -41,6 +41,7 @@ const CASES: &[Case] = &[
     ("c_82_the_sale_is_open_from_its_start_to_just_before_its_end", opening_hours),
     ("fs_19_the_limit_counts_units", limits),
     ("fs_01_a_batch_is_answered_as_if_they_had_come_one_by_one", batches),
+    ("fs_01_each_of_a_batch_has_an_answer_of_its_own", each),
     ("fs_01_what_is_not_on_sale_is_unknown", unknown),
     ("fs_05_a_message_is_claimed_under_a_lease_until_it_is_settled", sends),
     ("fs_05_an_unsent_message_waits_and_comes_again_the_same", sends_again),
@@ -285,6 +286,21 @@ fn batches(ground: &Ground) {
     let sent: usize = ground.claim().iter().map(|claim| claim.messages.len()).sum();
     assert_eq!(sent, 3, "each admitted buyer has a message to send");
     assert_eq!(block_on(ground.gate.reserve(Vec::new())).expect("the gate answers"), []);
+}
+
+fn each(ground: &Ground) {
+    let elsewhere = super::store::ground::key("sale", "nothing");
+    let commands = vec![
+        command(&ground.key, 1, "u1", 2),
+        command(&elsewhere, 2, "u2", 1),
+        command(&ground.key, 3, "u3", 2),
+        command(&ground.key, 4, "u4", 1),
+    ];
+    let answers = block_on(ground.gate.reserve_each(commands)).expect("the gate answers");
+    let answers: Vec<_> = answers.into_iter().map(|answer| answer.expect("nothing is closed")).collect();
+    let queued = |number| ReserveAnswer::Queued { reservation: id(number).reservation() };
+    assert_eq!(answers, [queued(1), ReserveAnswer::Unknown, ReserveAnswer::SoldOut, queued(4)]);
+    assert_eq!(ground.counters(), (0, 3, 0));
 }
 
 fn unknown(ground: &Ground) {

@@ -19,6 +19,7 @@ use crate::block_on::block_on;
 pub(super) const CASES: &[Case] = &[
     Case::new("se_03_orders_are_listed_newest_first_with_filters", filtered),
     Case::new("se_03_pages_are_stable_under_inserts", stable_pages),
+    Case::new("se_03_skus_are_listed_by_their_ids_page_by_page", skus),
     Case::new("ot_10_orders_that_may_expire_are_told_by_their_own_rows_earliest_first", expiring),
     Case::new("d_9_d_13_due_times_are_kept_to_the_millisecond", expiring_exactly),
     Case::new("ob_03_a_history_is_told_oldest_first", history),
@@ -87,6 +88,28 @@ fn stable_pages(ground: &Ground) {
         add(newcomer);
     }
     assert_eq!(seen, [5, 4, 3, 2, 1].map(id), "none twice, none left out, newcomers not seen");
+}
+
+fn skus(ground: &Ground) {
+    let page = |limit, after: Option<&SkuKey>| -> Vec<SkuKey> {
+        let found = block_on(ground.store.list_skus(limit, after.cloned())).expect("list_skus answers");
+        found.into_iter().map(|sku| sku.key).collect()
+    };
+    assert_eq!(page(200, None), []);
+    // By bytes, whatever the language of the database: capitals first, and a longer id after its beginning.
+    let keys = [("B", "a"), ("a", "Z"), ("a", "a"), ("a", "a-1"), ("a-", "a"), ("b", "_")];
+    let keys = keys.map(|(activity, sku)| key(activity, sku));
+    let mut activities: Vec<_> = keys.iter().map(|key| activity(key.activity.as_str())).collect();
+    activities.dedup();
+    let new_skus = keys.iter().rev().map(|key| sku(key.activity.as_str(), key.sku.as_str(), 9)).collect();
+    ground.must(ChangeSet { activities, new_skus, ..ChangeSet::default() });
+    assert_eq!(page(200, None), keys);
+    assert_eq!(page(2, None), keys[..2]);
+    assert_eq!(page(3, Some(&keys[1])), keys[2..5]);
+    assert_eq!(page(200, Some(&key("a", "b"))), keys[4..], "after one that is not there");
+    assert_eq!(page(200, Some(&keys[5])), []);
+    let whole = block_on(ground.store.list_skus(1, None)).expect("list_skus answers");
+    assert_eq!(whole, [ground.sku(&keys[0])]);
 }
 
 fn expiries(ground: &Ground, limit: u32, after: Option<Expiring>) -> Vec<Expiring> {
