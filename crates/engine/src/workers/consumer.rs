@@ -2,7 +2,7 @@
 //!
 //! Invariants: a batch is one store transaction and is acknowledged only after its commit; a message that makes a batch
 //! fail is found by halving and set aside alone; an unknown commit is looked up by message id and never compensated,
-//! never re-created (reference 003 §9.8); a store or a gate that is away uses up no tries (`outage.rs`). Read next: [`onceward_domain::decide::create_order`].
+//! never re-created (reference 003 §9.8), and it uses up no tries, nor does a store or a gate that is away (`outage.rs`). Read next: [`onceward_domain::decide::create_order`].
 
 use std::sync::Arc;
 
@@ -21,6 +21,7 @@ use onceward_domain::time::Millis;
 use crate::engine::Engine;
 use crate::execute::{execute, may_be_one};
 use crate::observe;
+use crate::outage::{is_outage, try_to_write};
 use crate::wire;
 use crate::workers::{Next, need_of_messages, strays, wait_of_delivery, wait_until};
 
@@ -34,7 +35,7 @@ pub async fn step(engine: &Engine) -> Result<Next, Error> {
         return Ok(Next::Wait(Some(rest)));
     }
     let outage = engine.outage(Topic::OrderCreate);
-    outage.look(engine).await?;
+    outage.look(engine, |engine, _refused| Box::pin(try_to_write(engine))).await?;
     let limit = u32::try_from(settings.order_batch).unwrap_or(u32::MAX);
     let deliveries = engine.bus().consume(Topic::OrderCreate, limit, settings.lease).await?;
     engine.governor().taken(&deliveries);
@@ -116,13 +117,11 @@ fn is_refused_before(outcome: &Result<Outcome, Error>) -> bool {
     }
 }
 
-/// The error of a batch of which nothing could be tried: where one message was decided, the store was there, and the others
-/// pay for their try.
+/// The error of a batch of which nothing is known to have been tried: where one message was decided, the store was there, and the
+/// others pay for their try, unless nobody knows what became of it.
 fn outage_in(outcomes: &mut Vec<Result<Outcome, Error>>) -> Option<Error> {
-    let is_outage = |outcome: &Result<Outcome, Error>| {
-        outcome.as_ref().is_err_and(|error| error.class() == Class::Retryable)
-    };
-    let is_whole = !outcomes.is_empty() && outcomes.iter().all(is_outage);
+    let is_of_outage = |outcome: &Result<Outcome, Error>| outcome.as_ref().is_err_and(is_outage);
+    let is_whole = !outcomes.is_empty() && outcomes.iter().all(is_of_outage);
     is_whole.then(|| outcomes.swap_remove(0).err()).flatten()
 }
 
@@ -268,7 +267,9 @@ fn conclude(engine: &Engine, delivery: &Delivery, outcome: Result<Outcome, Error
         Err(error) => {
             tracing::warn!(target: "onceward", event = "order.retry", id = %delivery.message.id, error = ?error);
             observe::messages_consumed("retry", 1);
-            retry()
+            // It is looked up when it comes again; only a failure that is known costs a try (DR-02).
+            let is_known = error.class() != Class::UnknownOutcome;
+            if is_known { retry() } else { engine.outage(Topic::OrderCreate).hand_back(engine, delivery) }
         }
     }
 }
