@@ -221,3 +221,22 @@ fn fs_11_what_a_bus_held_before_another_was_used_is_brought_over() {
     assert_eq!(house.figures(), ([6, 3, 0], [6, 0, 3]));
     house.assert_invariants();
 }
+
+#[test]
+fn fs_11_what_could_not_be_brought_over_is_tried_again_as_soon_as_it_comes_back() {
+    let mut house = House::new(9);
+    house.reserve("u1", "r1", 1);
+    house.step(Worker::Sender).unwrap();
+    let post = House::with(1, 1, usual_activity());
+    let line = Line::to(Arc::new(StoreBus::new(post.store.clone(), Arc::new(CountingIds::new("b")))));
+    let ports = Ports::embedded(house.store.clone(), Arc::new(CountingIds::new("o")));
+    house.engine = Engine::new(ports.with_bus(line.clone()), keys(), Settings::default());
+    line.cut();
+    assert!(house.step(Worker::Forwarder).is_err(), "the new bus is away");
+    line.mend();
+    let Next::Wait(Some(wait)) = house.step(Worker::Forwarder).unwrap() else { panic!("it was handed back") };
+    assert_eq!(wait, house.engine.settings().poll);
+    house.clock.advance(wait);
+    assert_eq!(house.step(Worker::Forwarder).unwrap(), Next::Again, "it is brought over");
+    assert_eq!(house.step(Worker::Forwarder).unwrap(), Next::Wait(Some(Millis(60_000))), "nothing is left");
+}
