@@ -8,7 +8,7 @@ use std::io::{self, BufWriter, IsTerminal as _};
 use std::path::PathBuf;
 
 use onceward::dump_file::{About, Counts, DumpWriter, GatePlace};
-use onceward_domain::audit::gate_is_at_rest;
+use onceward_domain::audit::{gate_elsewhere_has_heard, gate_is_at_rest};
 use onceward_domain::error::{Code, Error};
 use onceward_postgres::PostgresArchive;
 use serde::Serialize;
@@ -134,27 +134,31 @@ async fn hold(settings: &Settings, place: &StorePlace, ignore_sessions: bool) ->
 /// What only Redis or a broker knows is not in the store: it must have come there first.
 async fn require_rest(opened: &Opened, has_redis: bool) -> Result<(), Failure> {
     let engine = &opened.engine;
-    if !has_redis && opened.broker.is_none() {
+    let has_broker = opened.broker.is_some();
+    if !has_redis && !has_broker {
         return Ok(());
     }
     let tally = engine.store().tally().await?;
     if !has_redis {
-        return if gate_is_at_rest(&tally) {
-            Ok(())
-        } else {
-            Err(not_now("reservations or events are still on their way through the broker".to_owned()))
-        };
+        return if gate_is_at_rest(&tally) { Ok(()) } else { Err(on_their_way()) };
     }
     let unsent = engine.admission().unsent(0).await?;
-    let mut open = 0;
+    let (mut open, mut has_heard) = (0, true);
     for one in &tally.skus {
-        let counters = engine.admission().counters(one.sku.key.clone()).await?;
-        open += counters.map_or(0, |bucket| bucket.open_reserved);
+        if let Some(gate) = engine.admission().counters(one.sku.key.clone()).await? {
+            open += gate.open_reserved;
+            has_heard &= gate_elsewhere_has_heard(one, &gate);
+        }
     }
     if unsent.reservations > 0 || open > 0 {
         return Err(not_now(format!("{open} units are reserved in Redis and have no order yet")));
     }
-    Ok(())
+    // Without a broker events are in the store, and go along.
+    if has_broker && !has_heard { Err(on_their_way()) } else { Ok(()) }
+}
+
+fn on_their_way() -> Failure {
+    not_now("reservations or events are still on their way through the broker".to_owned())
 }
 
 fn not_now(what: String) -> Failure {
