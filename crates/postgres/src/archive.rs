@@ -18,6 +18,7 @@ use tokio::task::spawn_blocking;
 use tokio_postgres::Row as Found;
 use tokio_postgres::types::ToSql;
 
+use crate::commit::COMMIT;
 use crate::failure::{defect, failed, surely_refused};
 use crate::link::Link;
 use crate::migrate::{begin, require_newest};
@@ -223,7 +224,7 @@ async fn restore(url: &str, mut source: Box<dyn Source>) -> Result<(), Error> {
     }
     link.rows("numbering on", queries::SCHEMA_NUMBER_ON, Vec::new()).await?;
     link.take_warning();
-    let committed = link.client().batch_execute("COMMIT").await;
+    let committed = link.client().batch_execute(COMMIT).await;
     let unknown = |text: &str| Error::new(Code::OutcomeUnknown, format!("committing the restore: {text}"));
     match committed {
         Ok(()) if link.take_warning() => Err(unknown("the server committed with a warning")),

@@ -5,9 +5,12 @@ mod real;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use onceward_domain::dump::TABLES;
+use onceward_domain::dump::{Page, TABLES, Table, Value};
+use onceward_domain::error::Error;
+use onceward_domain::ports::archive::{Archive as _, Source};
 use onceward_domain::ports::store::Store;
 use onceward_postgres::{PostgresArchive, begin};
+use onceward_testkit::block_on::block_on;
 use onceward_testkit::conformance::archive::{self, Place};
 use real::Ground;
 
@@ -27,6 +30,37 @@ fn em_02_the_cluster_store_moves_whole() {
         };
         Place { archive, open: Box::new(open) }
     });
+}
+
+/// One page.
+struct Once(Option<Page>);
+
+impl Source for Once {
+    fn next(&mut self) -> Result<Option<Page>, Error> {
+        Ok(self.0.take())
+    }
+}
+
+#[test]
+fn dr_02_a_restore_waits_for_its_commit_for_as_long_as_that_takes() {
+    let ground = Ground::new("slow_commit");
+    let url = ground.migrated();
+    let by_hand = ground.connect(&url);
+    // As a standby that takes its time would, this holds up the commit for longer than a statement may take.
+    let slow = "CREATE FUNCTION slow() RETURNS TRIGGER LANGUAGE plpgsql
+            AS $$ BEGIN PERFORM pg_sleep(3); RETURN NULL; END $$;
+        CREATE CONSTRAINT TRIGGER slow AFTER INSERT ON word DEFERRABLE INITIALLY DEFERRED
+            FOR EACH ROW EXECUTE FUNCTION slow()";
+    ground.runtime.block_on(by_hand.batch_execute(slow)).unwrap();
+    let archive = {
+        let _inside = ground.runtime.enter();
+        PostgresArchive::new(format!("{url}%20-cstatement_timeout%3D2s"))
+    };
+    let rows = vec![vec![Value::Number(1), Value::Text("lane".to_owned())]];
+    let page = Page { table: Table::named("word").unwrap(), rows };
+    block_on(archive.restore(Box::new(Once(Some(page))))).unwrap();
+    let count = ground.runtime.block_on(by_hand.query_one("SELECT count(*) FROM word", &[])).unwrap();
+    assert_eq!(count.get::<_, i64>(0), 1);
 }
 
 #[test]

@@ -1,7 +1,8 @@
 //! `onceward import`: puts a stream of `onceward export` from stdin into an empty store.
 //!
 //! Invariants: it is one transaction, so a kill in the middle of it leaves an empty store and a repeat finishes it; what is no
-//! dump, is cut off, was changed, is of another version or of a store with another secret is refused, and nothing is changed.
+//! dump, is cut off, was changed, is of another version or of a store with another secret is refused, and nothing is changed. Where
+//! everything is in and only the look at it failed, or where nobody knows whether it is in, that is what is said.
 //! Read next: [`onceward::dump_file`].
 
 use std::fs;
@@ -10,6 +11,7 @@ use std::path::{Path, PathBuf};
 
 use onceward::dump_file::{DumpReader, GatePlace};
 use onceward_domain::audit;
+use onceward_domain::error::{Class, Code, Error};
 use onceward_domain::ports::archive::Source;
 use serde::Serialize;
 
@@ -52,7 +54,8 @@ struct Report {
 /// Imports, and says whether the invariants hold.
 ///
 /// # Errors
-/// When the stream or the store is not as it must be; then nothing was changed.
+/// When the stream or the store is not as it must be: then nothing was changed. An outcome that is unknown says so, and that
+/// everything is in where only the look at it failed.
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let flags = Flags { data: arguments.data.clone(), ..Flags::default() };
     let settings = Settings::load(arguments.config.as_deref(), &flags)?;
@@ -94,11 +97,37 @@ async fn import(settings: &Settings) -> Result<Report, Failure> {
             Some(lock)
         }
         StorePlace::Server(_) => {
-            archive_of(&place).restore(Box::new(Marked::new(source, mark))).await?;
+            archive_of(&place).restore(Box::new(Marked::new(source, mark))).await.map_err(perhaps)?;
             None
         }
     };
-    judge(settings, &files, &place).await
+    judge(settings, &files, &place).await.map_err(|cause| unseen(name_of(&place), &cause))
+}
+
+/// A restore that came to nothing; one whose end nobody knows says how to find out (DR-02).
+fn perhaps(error: Error) -> Failure {
+    match error.class() {
+        Class::UnknownOutcome => Failure::Engine(Error::new(
+            error.code(),
+            format!(
+                "{}. Either all of it is in, or nothing is: import again, and where the store is then said not to be empty, all of \
+                 it is in",
+                error.operator_text()
+            ),
+        )),
+        Class::Rejected | Class::Conflict | Class::Retryable | Class::Manual => Failure::Engine(error),
+    }
+}
+
+/// Everything is in: whatever kept us from looking at it, a repeat of the import would be wrong, so a person goes on.
+fn unseen(store: &str, cause: &Failure) -> Failure {
+    Failure::Engine(Error::new(
+        Code::ConstraintViolated,
+        format!(
+            "everything is in {store}, but it could not be looked at afterwards: {cause}. Do not import again: mend that, start a node, \
+             and see whether the invariants hold in its overview"
+        ),
+    ))
 }
 
 /// A file that is made for a restore which comes to nothing is taken away again.
@@ -117,7 +146,7 @@ async fn restore_file(place: &StorePlace, path: &Path, source: Box<dyn Source>) 
             drop(fs::remove_file(file));
         }
     }
-    Ok(restored?)
+    restored.map_err(perhaps)
 }
 
 /// Opens what was restored, as a node would, and looks at it.
@@ -131,4 +160,29 @@ async fn judge(settings: &Settings, files: &secret::Files, place: &StorePlace) -
     let broken = audit::judge(&tally).into_iter().filter(|check| !check.holds);
     let broken: Vec<String> = broken.map(|check| format!("{}: {}", check.name, check.detail)).collect();
     Ok(Report { store: name_of(place), skus: tally.skus.len(), invariants_hold: broken.is_empty(), broken })
+}
+
+#[cfg(test)]
+mod tests {
+    //! What is said, and with which exit code, where an import did not simply come to nothing.
+
+    use super::*;
+
+    #[test]
+    fn dr_02_an_import_says_whether_a_repeat_is_the_next_step() {
+        let table = [
+            (perhaps(Error::new(Code::Unavailable, "nobody is there")), 12, "nobody is there"),
+            (perhaps(Error::new(Code::OutcomeUnknown, "no answer")), 13, "no answer. Either all of it is in"),
+            (
+                unseen("PostgreSQL", &Failure::Other("no session".to_owned())),
+                14,
+                "everything is in PostgreSQL",
+            ),
+            (unseen("SQLite", &perhaps(Error::new(Code::Unavailable, "locked"))), 14, "Do not import again"),
+        ];
+        for (failure, exit_code, said) in table {
+            assert_eq!(failure.exit_code(), exit_code, "{failure}");
+            assert!(failure.to_string().contains(said), "{failure}");
+        }
+    }
 }
