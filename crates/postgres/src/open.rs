@@ -16,6 +16,7 @@ use tokio::runtime::Handle;
 use tokio_postgres::{Config, Row};
 
 use crate::failure::defect;
+use crate::hold::Tenure;
 use crate::link::Link;
 use crate::migrate::require_newest;
 use crate::pool::{Pool, Purpose, configured};
@@ -39,12 +40,14 @@ pub struct OpenOptions {
     pub sessions: usize,
     /// A clock instead of the server's, for tests that move time.
     pub clock: Option<Arc<dyn Clock>>,
+    /// Whether others may use the schema besides.
+    pub tenure: Tenure,
 }
 
 impl OpenOptions {
-    /// The usual options: the server's own clock.
+    /// The usual options: the server's own clock, beside other nodes.
     pub fn new(url: impl Into<String>) -> Self {
-        Self { url: url.into(), sessions: SESSIONS, clock: None }
+        Self { url: url.into(), sessions: SESSIONS, clock: None, tenure: Tenure::Shared }
     }
 }
 
@@ -112,13 +115,13 @@ impl PostgresStore {
     /// store's tasks.
     ///
     /// # Errors
-    /// `Invalid` where the URL is none; `Unavailable` where the server cannot be reached or refuses; `ConstraintViolated` where
-    /// the tables are of another version or of another program.
+    /// `Invalid` where the URL is none; `Unavailable` where the server cannot be reached or refuses, or the schema is being moved;
+    /// `ConstraintViolated` where the tables are of another version or of another program.
     pub async fn open(options: OpenOptions) -> Result<Self, Error> {
-        let OpenOptions { url, sessions, clock } = options;
+        let OpenOptions { url, sessions, clock, tenure } = options;
         let url = parse(&url)?;
-        let works = Pool::new(configured(&url, Purpose::Works), sessions)?;
-        let sums = Pool::new(configured(&url, Purpose::Sums), SESSIONS_FOR_SUMS)?;
+        let works = Pool::new(configured(&url, Purpose::Works), sessions, tenure)?;
+        let sums = Pool::new(configured(&url, Purpose::Sums), SESSIONS_FOR_SUMS, tenure)?;
         require_newest(&*works.link().await?).await?;
         let time = clock.map_or(Time::Server, Time::Clock);
         let shared = Arc::new(Shared { works, sums, refs: Refs::default(), time });

@@ -12,6 +12,7 @@ use onceward_domain::error::{Code, Error};
 use tokio_postgres::Config;
 use tokio_postgres::config::TargetSessionAttrs;
 
+use crate::hold::{Tenure, share};
 use crate::link::Link;
 
 /// How long a work waits for a session before it is told to come back later.
@@ -73,6 +74,7 @@ pub(crate) fn configured(url: &Config, purpose: Purpose) -> Config {
 /// Makes sessions.
 pub(crate) struct Maker {
     config: Config,
+    tenure: Tenure,
 }
 
 impl managed::Manager for Maker {
@@ -80,7 +82,12 @@ impl managed::Manager for Maker {
     type Error = Error;
 
     async fn create(&self) -> Result<Link, Error> {
-        Link::open(&self.config).await
+        let link = Link::open(&self.config).await?;
+        match self.tenure {
+            Tenure::Shared => share(&link).await?,
+            Tenure::Held => {}
+        }
+        Ok(link)
     }
 
     async fn recycle(&self, link: &mut Link, _: &Metrics) -> RecycleResult<Error> {
@@ -105,8 +112,8 @@ impl fmt::Debug for Pool {
 
 impl Pool {
     /// A pool of at most so many sessions; none is made yet.
-    pub(crate) fn new(config: Config, limit: usize) -> Result<Self, Error> {
-        let sessions = managed::Pool::builder(Maker { config })
+    pub(crate) fn new(config: Config, limit: usize, tenure: Tenure) -> Result<Self, Error> {
+        let sessions = managed::Pool::builder(Maker { config, tenure })
             .max_size(limit.max(1))
             .wait_timeout(Some(PATIENCE))
             .runtime(deadpool::Runtime::Tokio1)
@@ -129,7 +136,7 @@ impl Pool {
         })
     }
 
-    /// A session that is new, whatever the pool holds.
+    /// A session that is new, whatever the pool holds, and only reads.
     pub(crate) async fn fresh(&self) -> Result<Link, Error> {
         Link::open(&self.sessions.manager().config).await
     }

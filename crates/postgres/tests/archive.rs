@@ -6,10 +6,10 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use onceward_domain::dump::{Page, TABLES, Table, Value};
-use onceward_domain::error::Error;
+use onceward_domain::error::{Code, Error};
 use onceward_domain::ports::archive::{Archive as _, Source};
 use onceward_domain::ports::store::Store;
-use onceward_postgres::{PostgresArchive, begin};
+use onceward_postgres::{OpenOptions, PostgresArchive, PostgresStore, Tenure, begin};
 use onceward_testkit::block_on::block_on;
 use onceward_testkit::conformance::archive::{self, Place};
 use real::Ground;
@@ -30,6 +30,44 @@ fn em_02_the_cluster_store_moves_whole() {
         };
         Place { archive, open: Box::new(open) }
     });
+}
+
+#[test]
+fn em_02_a_schema_is_moved_while_no_node_uses_it_whatever_the_node_is_called() {
+    let ground = Ground::new("hold");
+    let url = ground.migrated();
+    // Nobody waits for long here.
+    let hasty = format!("{url}%20-clock_timeout%3D200ms");
+    let archive_of = |url: &str| {
+        let _inside = ground.runtime.enter();
+        PostgresArchive::new(url)
+    };
+    let open = |url: &str, tenure| {
+        let options = OpenOptions { tenure, ..OpenOptions::new(url) };
+        ground.runtime.block_on(PostgresStore::open(options))
+    };
+    let store = open(&format!("{hasty}&application_name=another"), Tenure::Shared).unwrap();
+    let refused = block_on(archive_of(&hasty).hold()).unwrap_err();
+    assert_eq!(refused.code(), Code::Unavailable);
+    assert!(refused.operator_text().contains("stop every node first"), "{refused}");
+    drop(store);
+
+    // Its sessions are just ending.
+    let hold = block_on(archive_of(&url).hold()).unwrap();
+    let kept_out = open(&hasty, Tenure::Shared).unwrap_err();
+    assert_eq!(kept_out.code(), Code::Unavailable, "a node that starts meanwhile is told to come back");
+    assert!(kept_out.operator_text().contains("end of an export or an import"), "{kept_out}");
+    assert_eq!(block_on(archive_of(&hasty).hold()).unwrap_err().code(), Code::Unavailable, "nor two at once");
+    block_on(open(&hasty, Tenure::Held).unwrap().now()).unwrap();
+    open(&ground.migrated(), Tenure::Shared).expect("another schema is another's");
+    block_on(hold.check()).unwrap();
+    let by_hand = ground.connect(&url);
+    let end = "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory' AND mode = 'ExclusiveLock'
+        AND database = (SELECT oid FROM pg_database WHERE datname = current_database())";
+    ground.runtime.block_on(by_hand.query(end, &[])).unwrap();
+    assert!(block_on(hold.check()).is_err(), "a hold that was lost says so");
+    drop(hold);
+    open(&url, Tenure::Shared).unwrap();
 }
 
 /// One page.

@@ -13,10 +13,11 @@ use onceward::dump_file::{DumpReader, GatePlace};
 use onceward_domain::audit;
 use onceward_domain::error::{Class, Code, Error};
 use onceward_domain::ports::archive::Source;
+use onceward_postgres::{PostgresArchive, Tenure};
 use serde::Serialize;
 
 use crate::api_keys::hex;
-use crate::data_dir;
+use crate::data_dir::{self, Lock};
 use crate::failure::Failure;
 use crate::moving::{Marked, Shown, archive_of, name_of};
 use crate::output::{self, Format};
@@ -75,6 +76,12 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     if report.invariants_hold { Ok(()) } else { Err(Failure::Reported) }
 }
 
+/// Whatever keeps others from the store.
+enum Hold {
+    File(#[expect(dead_code, reason = "holding it is what it is for")] Lock),
+    Server(#[expect(dead_code, reason = "holding it is what it is for")] Box<onceward_postgres::Hold>),
+}
+
 async fn import(settings: &Settings) -> Result<Report, Failure> {
     let reader = DumpReader::open(BufReader::with_capacity(READ_AT_ONCE, io::stdin()))?;
     let files = secret::Files::of(settings)?;
@@ -89,16 +96,18 @@ async fn import(settings: &Settings) -> Result<Report, Failure> {
     }
     let place = settings.store_place()?;
     let source = Shown::new(reader);
-    let _lock = match &place {
+    // Held until the look is over, so that what is looked at is what was put in.
+    let _hold = match &place {
         StorePlace::File(path) => {
             data_dir::make(&settings.data)?;
             let lock = data_dir::lock(path)?;
             restore_file(&place, path, Box::new(source)).await?;
-            Some(lock)
+            Hold::File(lock)
         }
-        StorePlace::Server(_) => {
+        StorePlace::Server(url) => {
+            let hold = PostgresArchive::new(url).hold().await?;
             archive_of(&place).restore(Box::new(Marked::new(source, mark))).await.map_err(perhaps)?;
-            None
+            Hold::Server(Box::new(hold))
         }
     };
     judge(settings, &files, &place).await.map_err(|cause| unseen(name_of(&place), &cause))
@@ -151,7 +160,7 @@ async fn restore_file(place: &StorePlace, path: &Path, source: Box<dyn Source>) 
 
 /// Opens what was restored, as a node would, and looks at it.
 async fn judge(settings: &Settings, files: &secret::Files, place: &StorePlace) -> Result<Report, Failure> {
-    let (store, ports) = wiring::open_ports(settings, files).await?;
+    let (store, ports) = wiring::open_ports(settings, files, Tenure::Held).await?;
     let tally = ports.store.tally().await?;
     drop(ports);
     tokio::task::spawn_blocking(move || store.close())
