@@ -7,6 +7,7 @@
 use std::sync::Arc;
 
 use onceward_domain::changes::{ChangeSet, Quarantined};
+use onceward_domain::decide::behind;
 use onceward_domain::decide::create_order::{Incoming, Outcome, create_orders};
 use onceward_domain::derive::payload_hash;
 use onceward_domain::error::{Class, Code, Error};
@@ -19,7 +20,8 @@ use onceward_domain::purchase::InboxResult;
 use onceward_domain::time::Millis;
 
 use crate::engine::Engine;
-use crate::execute::{execute, may_be_one};
+use crate::execute::{execute, may_be_one, transact};
+use crate::governor::Word;
 use crate::observe;
 use crate::outage::{is_outage, try_to_write};
 use crate::wire;
@@ -40,11 +42,13 @@ pub async fn step(engine: &Engine) -> Result<Next, Error> {
     let deliveries = engine.bus().consume(Topic::OrderCreate, limit, settings.lease).await?;
     engine.governor().taken(&deliveries);
     if deliveries.is_empty() {
+        say_how_far(engine).await?;
         return wait_until(engine, engine.bus().next_delivery(Topic::OrderCreate).await?).await;
     }
     outage
         .decide_all(engine, Topic::OrderCreate, &deliveries, |engine, batch| Box::pin(handle(engine, batch)))
         .await?;
+    say_how_far(engine).await?;
     if settings.governor.orders_per_second.is_some() {
         engine.governor().asked(engine.store().now().await?, deliveries.len(), &settings.governor);
     }
@@ -57,6 +61,20 @@ async fn rest(engine: &Engine) -> Result<Option<Millis>, Error> {
         return Ok(None);
     }
     Ok(engine.governor().rest(engine.store().now().await?))
+}
+
+/// Tells the deadline workers of every process whether these consumers are far behind (FS-17).
+async fn say_how_far(engine: &Engine) -> Result<(), Error> {
+    let Some(word) = engine.governor().word(&engine.settings().governor, || engine.ids().member()) else {
+        return Ok(());
+    };
+    let changes = match &word {
+        Word::Behind(said) => behind::say(&said.process, said.at),
+        Word::CaughtUp(process) => behind::take_back(process),
+    };
+    transact(engine.store(), "say_how_far", Need::default(), move |_| Ok((changes.clone(), ()))).await?;
+    engine.governor().said(word);
+    Ok(())
 }
 
 async fn handle(engine: &Engine, batch: &[Delivery]) -> Result<Vec<Settlement>, Error> {
