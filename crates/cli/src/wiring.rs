@@ -18,7 +18,7 @@ use onceward_domain::ports::clock::Clock;
 use onceward_domain::ports::deadline::TriggerKind;
 use onceward_domain::ports::notifier::Notifier;
 use onceward_domain::ports::store::Store;
-use onceward_postgres::PostgresStore;
+use onceward_postgres::{PostgresStore, Tenure};
 use onceward_providers::notice::webhook::WebhookOptions;
 use onceward_providers::notice::{FileNotifier, WebhookNotifier};
 use onceward_providers::sandbox::{Bank, BankOptions, SandboxProvider, Signer};
@@ -94,11 +94,23 @@ impl Opened {
 /// # Errors
 /// When the folder, the secret or the store cannot be had.
 pub(crate) async fn open(settings: &Settings, sandbox: Sandbox) -> Result<Opened, Failure> {
+    open_under(settings, sandbox, Tenure::Shared).await
+}
+
+/// The same, where a server's schema may be held by the caller.
+///
+/// # Errors
+/// As [`open`].
+pub(crate) async fn open_under(
+    settings: &Settings,
+    sandbox: Sandbox,
+    tenure: Tenure,
+) -> Result<Opened, Failure> {
     data_dir::make(&settings.data)?;
     let lock = lock(settings, sandbox)?;
     let files = secret::Files::of(settings)?;
     let keys = files.key_ring()?;
-    let (store, ports) = open_ports(settings, &files).await?;
+    let (store, ports) = open_ports(settings, &files, tenure).await?;
     let engine_settings = EngineSettings {
         lease: settings.lease(),
         provider_lease: settings.provider_lease(),
@@ -143,6 +155,7 @@ fn lock(settings: &Settings, sandbox: Sandbox) -> Result<Option<Lock>, Failure> 
 pub(crate) async fn open_ports(
     settings: &Settings,
     files: &secret::Files,
+    tenure: Tenure,
 ) -> Result<(OpenStore, Ports), Failure> {
     match settings.store_place()? {
         StorePlace::File(path) => {
@@ -157,7 +170,9 @@ pub(crate) async fn open_ports(
             if let Some(begun) = onceward_postgres::begin(&url).await? {
                 output::note(&format!("made the tables, of version {}", begun.to));
             }
-            let store = Arc::new(PostgresStore::open(onceward_postgres::OpenOptions::new(url)).await?);
+            let options =
+                onceward_postgres::OpenOptions { tenure, ..onceward_postgres::OpenOptions::new(url) };
+            let store = Arc::new(PostgresStore::open(options).await?);
             agree_on_secret(&*store, files).await?;
             let adopted = hand_over::adopt_journal(&*store).await?;
             if adopted > 0 {

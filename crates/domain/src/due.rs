@@ -44,6 +44,10 @@ impl Lane {
     pub const NOTICE: &'static str = "notice";
     /// Jobs that failed and wait for their next run (CL-06).
     pub const JOB_RETRY: &'static str = "job_retry";
+    /// Processes whose consumers are far behind; each is due when what it said holds no longer (FS-17).
+    pub const BEHIND: &'static str = "behind";
+    /// What is put in and taken out in one step, to see whether the store takes writes. Nothing is ever found in it.
+    pub const TRIAL: &'static str = "trial";
     /// Prefix of the lanes in which a store-backed bus keeps its messages.
     pub const BUS_PREFIX: &'static str = "bus/";
     /// Prefix of the lanes that hold dead letters.

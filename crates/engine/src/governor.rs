@@ -1,8 +1,8 @@
 //! The governor: watches what piles up behind the gate, and says whether buyers are let in (FS-16, FS-17).
 //!
 //! Its worker looks ([`crate::workers::governor`]), [`onceward_domain::governor`] decides, the gate's front obeys
-//! ([`crate::gate`]). Beside that it keeps what consumers tell: how old their messages are, which pauses the deadline worker,
-//! and when they may take more. Invariants: memory only, and each process judges for itself, so nothing here must survive a
+//! ([`crate::gate`]). Beside that it keeps what consumers tell: how old their messages are, which they say in the store where it
+//! pauses every deadline worker, and when they may take more. Invariants: memory only, and each process judges for itself, so nothing here must survive a
 //! crash; a figure that cannot be had closes nothing. A message's age compares two clocks, so it paces work and never decides
 //! what becomes of a reservation (DR-06).
 //!
@@ -13,6 +13,8 @@ use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use onceward_domain::decide::behind::HOLDS;
+use onceward_domain::due::Member;
 use onceward_domain::governor::{Limits, Meter, Passage, Reading, Sight, Trouble};
 use onceward_domain::id::SkuKey;
 use onceward_domain::ports::bus::Delivery;
@@ -71,6 +73,8 @@ struct State {
     /// When the oldest message of the last batch was published.
     oldest_taken: Option<Timestamp>,
     behind: Option<Behind>,
+    /// What this process has said in the store of being behind.
+    said: Option<Said>,
     /// When the consumer may take more.
     rested_at: Option<Timestamp>,
 }
@@ -195,12 +199,30 @@ impl Governor {
     /// What was taken was decided at this time.
     pub(crate) fn decided(&self, now: Timestamp) {
         let mut state = self.state();
-        state.behind = state.oldest_taken.map(|oldest| Behind { oldest, by: now.since(oldest) });
+        state.behind = state.oldest_taken.map(|oldest| Behind { oldest, at: now });
     }
 
-    /// How far the consumers were behind when they last decided something.
-    pub(crate) fn behind(&self) -> Option<Behind> {
-        self.state().behind
+    /// What this process has to say now of its consumers; nothing where it was said, and holds for a while.
+    pub(crate) fn word(&self, settings: &GovernorSettings, name: impl FnOnce() -> Member) -> Option<Word> {
+        let state = self.state();
+        let far = state.behind.filter(|behind| behind.holds_deadlines(settings));
+        match (far, &state.said) {
+            (None, None) => None,
+            (None, Some(said)) => Some(Word::CaughtUp(said.process.clone())),
+            (Some(behind), Some(said)) if behind.at.since(said.at).0 < HOLDS.0 / 2 => None,
+            (Some(behind), said) => {
+                let process = said.as_ref().map_or_else(name, |said| said.process.clone());
+                Some(Word::Behind(Said { process, at: behind.at }))
+            }
+        }
+    }
+
+    /// This was said.
+    pub(crate) fn said(&self, word: Word) {
+        self.state().said = match word {
+            Word::Behind(said) => Some(said),
+            Word::CaughtUp(_) => None,
+        };
     }
 
     /// The consumer has asked so many orders of the store.
@@ -221,21 +243,35 @@ impl Governor {
 
 /// How far consumers are behind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Behind {
+struct Behind {
     /// When the oldest message of their last batch was published.
-    pub(crate) oldest: Timestamp,
-    /// How old it was when it was decided.
-    pub(crate) by: Millis,
+    oldest: Timestamp,
+    /// When it was decided.
+    at: Timestamp,
 }
 
 impl Behind {
-    /// Whether that may hold up the deadlines; where it may, the time decides.
-    pub(crate) fn is_far(self, settings: &GovernorSettings) -> bool {
-        self.by > settings.deadlines_pause_above
+    /// Whether that holds up the deadlines (FS-17).
+    fn holds_deadlines(self, settings: &GovernorSettings) -> bool {
+        let age = self.at.since(self.oldest);
+        age > settings.deadlines_pause_above && age <= settings.deadlines_pause_below
     }
+}
 
-    /// Whether it does so at this time.
-    pub(crate) fn holds_deadlines(self, now: Timestamp, settings: &GovernorSettings) -> bool {
-        self.is_far(settings) && now.since(self.oldest) <= settings.deadlines_pause_below
-    }
+/// Something for deadline workers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Word {
+    /// The consumers of this process are far behind.
+    Behind(Said),
+    /// They are not any more.
+    CaughtUp(Member),
+}
+
+/// That a process is far behind, and since when it has not said so again.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Said {
+    /// The name it says it under.
+    pub(crate) process: Member,
+    /// The store's time of the decision that showed it.
+    pub(crate) at: Timestamp,
 }

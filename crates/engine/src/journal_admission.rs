@@ -220,7 +220,10 @@ impl JournalAdmission {
             return Ok(None);
         }
         let next = self.rows.next_overdue().await?;
-        self.has_deadlines.store(next.is_some(), Ordering::Relaxed);
+        // A paused lane has no next one either: what waits in it would be forgotten until the next start.
+        if next.is_none() && self.store.list_due(Lane::new(Lane::DEADLINE), 1, None).await?.is_empty() {
+            self.has_deadlines.store(false, Ordering::Relaxed);
+        }
         Ok(next)
     }
 

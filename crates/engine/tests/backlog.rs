@@ -13,6 +13,7 @@ use onceward::governor::GovernorSettings;
 use onceward::operations::queue;
 use onceward::workers::{Next, Worker};
 use onceward::{Engine, Ports, Settings};
+use onceward_domain::decide::behind::HOLDS;
 use onceward_domain::due::Lane;
 use onceward_domain::error::{Code, Error};
 use onceward_domain::governor::{Band, Limits, Passage, Trouble};
@@ -197,6 +198,43 @@ fn fs_17_deadlines_pause_while_consumers_are_far_behind_and_no_longer_than_that_
         assert_eq!(sale.orders((0..COUNT).map(user)), COUNT - rejected, "{behind}");
         assert_eq!(sale.house.lane(Lane::JOURNAL), 0, "nobody behind any more, nothing is left lying");
         sale.house.assert_invariants();
+    }
+}
+
+#[test]
+fn fs_17_em_03_deadlines_pause_in_a_process_without_consumers_for_as_long_as_consumers_are_behind() {
+    /// More than one claim takes off the bus, each in a carrier of its own.
+    const COUNT: usize = 20;
+    for is_dead in [false, true] {
+        let mut house = House::with(100, 1, usual_activity());
+        let node = |name| {
+            let ports = Ports::store_backed(house.store.clone(), Arc::new(CountingIds::new(name)));
+            Engine::new(ports, keys(), Settings::default())
+        };
+        let (consumers, scheduler) = (node("consumers"), node("scheduler"));
+        let scheduler = House { engine: scheduler, store: house.store.clone(), clock: house.clock.clone() };
+        house.engine = consumers;
+        for number in 0..COUNT {
+            house.reserve(&user(number), "r", 1);
+            house.step(Worker::Sender).unwrap();
+        }
+        house.clock.advance(Millis(400_000));
+        house.step(Worker::Consumer).unwrap();
+        assert_eq!(house.lane(Lane::BEHIND), 1, "they say so");
+        assert_ne!(scheduler.step(Worker::Deadline).unwrap(), Next::Again, "their messages may be the next");
+        if is_dead {
+            house.clock.advance(HOLDS);
+        } else {
+            for _more_than_are_left in 0..COUNT {
+                house.step(Worker::Consumer).unwrap();
+            }
+        }
+        assert_eq!(scheduler.step(Worker::Deadline).unwrap(), Next::Again, "nobody says it any more");
+        assert_eq!(house.lane(Lane::BEHIND), 0);
+        let state = |number| house.purchase(house.id(&user(number), "r")).unwrap().reservation;
+        let orders = (0..COUNT).filter(|number| state(*number) == Some(Reservation::OrderCreated)).count();
+        assert_eq!(orders, if is_dead { 16 } else { COUNT });
+        house.assert_invariants();
     }
 }
 

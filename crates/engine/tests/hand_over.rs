@@ -8,7 +8,8 @@ use std::sync::Arc;
 
 use house::{House, keys, usual_activity};
 use onceward::hand_over::{adopt_journal, holds_open_reservations};
-use onceward::workers::Worker;
+use onceward::operations::queue;
+use onceward::workers::{Next, Worker};
 use onceward::{Engine, Ports, Settings};
 use onceward_domain::due::Lane;
 use onceward_domain::ports::admission::ReserveAnswer;
@@ -132,6 +133,20 @@ fn fs_15_deadlines_of_rows_go_on_behind_a_gate_that_remembers() {
     share(&mut house);
     let_in(&house);
     embed(&mut house);
+    pass_the_deadline(&house);
+}
+
+#[test]
+fn lq_06_fs_15_a_pause_of_the_deadlines_of_rows_loses_none_of_them() {
+    let mut house = house();
+    share(&mut house);
+    let_in(&house);
+    embed(&mut house);
+    let pause = |is_paused| block_on(queue::set_paused(&house.engine, Lane::DEADLINE, is_paused, "ann"));
+    pause(true).unwrap();
+    house.clock.advance(usual_activity().reservation_deadline);
+    assert!(matches!(house.step(Worker::Deadline).unwrap(), Next::Wait(_)), "nothing is given out");
+    pause(false).unwrap();
     pass_the_deadline(&house);
 }
 

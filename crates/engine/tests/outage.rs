@@ -5,18 +5,21 @@ mod house;
 use std::cell::Cell;
 use std::sync::Arc;
 
+use house::line::Line;
 use house::{House, engine_over, keys, usual_activity};
 use onceward::store_bus::StoreBus;
-use onceward::workers::Worker;
+use onceward::workers::{Next, Worker};
 use onceward::{Engine, Ports, Settings};
-use onceward_domain::due::{ClaimRequest, Claimed};
+use onceward_domain::due::{ClaimRequest, Claimed, Lane};
 use onceward_domain::error::{Code, Error};
 use onceward_domain::facts::{Facts, Need};
+use onceward_domain::id::PurchaseId;
 use onceward_domain::machine::reservation::Reservation;
 use onceward_domain::ports::Answer;
 use onceward_domain::ports::bus::Topic;
 use onceward_domain::ports::store::{Store, Work};
 use onceward_domain::time::Millis;
+use onceward_testkit::block_on::block_on;
 use onceward_testkit::ids::CountingIds;
 
 /// What of the store is away.
@@ -26,6 +29,12 @@ enum Away {
     /// It answers, and writes nothing: its disk is full.
     Writes,
     All,
+    /// It cannot decide on this one: somebody holds its row.
+    One(PurchaseId),
+    /// It decides, and nobody hears of it.
+    Answers,
+    /// It decides nothing, and nobody hears of that either.
+    Silent,
 }
 
 thread_local! {
@@ -44,11 +53,28 @@ fn asked<'a, T: Send + 'a>(answer: Answer<'a, T>) -> Answer<'a, T> {
     unless(&[Away::All], answer)
 }
 
+fn lost() -> Error {
+    Error::new(Code::OutcomeUnknown, "the connection was cut")
+}
+
 struct Absent(Arc<dyn Store>);
 
 impl Store for Absent {
     fn transact(&self, work: Work) -> Answer<'_, ()> {
-        unless(&[Away::All, Away::Writes], self.0.transact(work))
+        let is_decision = ["create_orders", "admission.project"].contains(&work.name);
+        match AWAY.get() {
+            Away::One(id) if is_decision && work.need.purchases.contains(&id) => {
+                Box::pin(async { Err(Error::new(Code::Unavailable, "its row is locked")) })
+            }
+            Away::Answers if is_decision => Box::pin(async {
+                self.0.transact(work).await?;
+                Err(lost())
+            }),
+            Away::Silent if is_decision => Box::pin(async { Err(lost()) }),
+            Away::Nothing | Away::Writes | Away::All | Away::One(_) | Away::Answers | Away::Silent => {
+                unless(&[Away::All, Away::Writes], self.0.transact(work))
+            }
+        }
     }
 
     fn view(&self, need: Need) -> Answer<'_, Facts> {
@@ -64,12 +90,26 @@ impl Store for Absent {
 
 /// A house whose bus lives in a store of its own.
 fn two_stores() -> (House, House) {
+    let (house, post, _line) = two_stores_and_a_line(Settings::default());
+    (house, post)
+}
+
+fn two_stores_and_a_line(settings: Settings) -> (House, House, Arc<Line>) {
     let mut house = House::new(9);
     let post = House::with(1, 1, usual_activity());
     let ports = Ports::embedded(Arc::new(Absent(house.store.clone())), Arc::new(CountingIds::new("o")));
-    let bus = Arc::new(StoreBus::new(post.store.clone(), Arc::new(CountingIds::new("b"))));
-    house.engine = Engine::new(ports.with_bus(bus), keys(), Settings::default());
-    (house, post)
+    let line = Line::to(Arc::new(StoreBus::new(post.store.clone(), Arc::new(CountingIds::new("b")))));
+    house.engine = Engine::new(ports.with_bus(line.clone()), keys(), settings);
+    (house, post, line)
+}
+
+fn lane(topic: Topic) -> String {
+    format!("bus/{}/{}", topic.name(), topic.group())
+}
+
+fn let_pass(house: &House, post: &House, time: Millis) {
+    house.clock.advance(time);
+    post.clock.advance(time);
 }
 
 /// Far more rounds than a message has tries, each after the longest wait.
@@ -77,33 +117,82 @@ fn outage(house: &House, post: &House, worker: Worker, away: Away) {
     AWAY.set(away);
     for _ in 0..200 {
         assert!(house.step(worker).is_err(), "nothing can be decided");
-        house.clock.advance(Millis(31_000));
-        post.clock.advance(Millis(31_000));
+        let_pass(house, post, Millis(31_000));
     }
     AWAY.set(Away::Nothing);
 }
 
 #[test]
 fn fs_16_a_store_that_is_away_uses_up_no_tries_of_messages_and_events() {
-    for away in [Away::All, Away::Writes] {
-        let (house, post) = two_stores();
+    for away in [Away::All, Away::Writes, Away::Silent] {
+        let (house, post, line) = two_stores_and_a_line(Settings::default());
         house.reserve("u1", "r1", 1);
         house.step(Worker::Sender).unwrap();
         outage(&house, &post, Worker::Consumer, away);
+        assert!(away == Away::Silent || line.given() == 1, "a broker counts what it gives: {}", line.given());
         house.step(Worker::Consumer).unwrap();
         let made = house.purchase(house.id("u1", "r1")).map(|one| one.reservation);
         assert_eq!(made, Some(Some(Reservation::OrderCreated)), "the outage is over");
 
         house.step(Worker::Relay).unwrap();
+        let given = line.given();
         outage(&house, &post, Worker::Projector, away);
+        assert_eq!(line.given(), given + 1, "a broker counts what it gives");
         house.step(Worker::Projector).unwrap();
         assert_eq!(house.figures(), ([8, 1, 0], [8, 0, 1]));
         for topic in Topic::ALL {
-            let lane = format!("bus/{}/{}", topic.name(), topic.group());
+            let lane = lane(topic);
             assert_eq!((post.lane(&lane), post.lane(&format!("dead/{lane}"))), (0, 0), "{lane}");
         }
         house.assert_invariants();
     }
+}
+
+#[test]
+fn fs_10_dr_02_decisions_whose_answers_are_lost_are_looked_up_and_never_set_aside() {
+    let (house, post) = two_stores();
+    house.reserve("u1", "r1", 1);
+    house.step(Worker::Sender).unwrap();
+    AWAY.set(Away::Answers);
+    house.step(Worker::Consumer).unwrap();
+    assert_eq!(post.lane(&lane(Topic::OrderCreate)), 0, "it was looked up");
+    house.step(Worker::Relay).unwrap();
+    for _more_than_there_are_tries in 0..20 {
+        drop(house.step(Worker::Projector));
+        let_pass(&house, &post, Millis(31_000));
+    }
+    AWAY.set(Away::Nothing);
+    house.step(Worker::Projector).unwrap();
+    let events = lane(Topic::Events);
+    assert_eq!((post.lane(&events), post.lane(&format!("dead/{events}"))), (0, 0));
+    assert_eq!(house.figures(), ([8, 1, 0], [8, 0, 1]));
+    house.assert_invariants();
+}
+
+#[test]
+fn fs_16_what_cannot_be_tried_comes_less_and_less_often_although_others_are_decided_meanwhile() {
+    let (house, post, _line) = two_stores_and_a_line(Settings { order_batch: 1, ..Settings::default() });
+    house.reserve("held", "r", 1);
+    house.step(Worker::Sender).unwrap();
+    AWAY.set(Away::One(house.id("held", "r")));
+    let orders = Lane::new(&lane(Topic::OrderCreate));
+    let mut waits = Vec::new();
+    for round in 0..5 {
+        assert!(house.step(Worker::Consumer).is_err(), "its row is locked");
+        let user = format!("u{round}");
+        house.reserve(&user, "r", 1);
+        house.step(Worker::Sender).unwrap();
+        assert_eq!(house.step(Worker::Consumer).unwrap(), Next::Again, "others are decided");
+        assert!(house.purchase(house.id(&user, "r")).is_some());
+        let now = block_on(post.store.now()).unwrap();
+        let wait = block_on(post.store.next_due(orders.clone())).unwrap().unwrap().since(now);
+        waits.push(wait.0);
+        let_pass(&house, &post, wait);
+    }
+    assert_eq!(waits, [100, 200, 400, 800, 1_600]);
+    AWAY.set(Away::Nothing);
+    house.step(Worker::Consumer).unwrap();
+    assert_eq!(post.lane(orders.as_str()), 0);
 }
 
 #[test]
@@ -121,7 +210,6 @@ fn fs_11_what_a_bus_held_before_another_was_used_is_brought_over() {
     for worker in [Worker::Sender, Worker::Relay] {
         before.step(worker).unwrap();
     }
-    let lane = |topic: Topic| format!("bus/{}/{}", topic.name(), topic.group());
     assert_eq!(
         Topic::ALL.map(|topic| house.lane(&lane(topic))),
         [1, 1],
@@ -132,4 +220,23 @@ fn fs_11_what_a_bus_held_before_another_was_used_is_brought_over() {
     house.rest();
     assert_eq!(house.figures(), ([6, 3, 0], [6, 0, 3]));
     house.assert_invariants();
+}
+
+#[test]
+fn fs_11_what_could_not_be_brought_over_is_tried_again_as_soon_as_it_comes_back() {
+    let mut house = House::new(9);
+    house.reserve("u1", "r1", 1);
+    house.step(Worker::Sender).unwrap();
+    let post = House::with(1, 1, usual_activity());
+    let line = Line::to(Arc::new(StoreBus::new(post.store.clone(), Arc::new(CountingIds::new("b")))));
+    let ports = Ports::embedded(house.store.clone(), Arc::new(CountingIds::new("o")));
+    house.engine = Engine::new(ports.with_bus(line.clone()), keys(), Settings::default());
+    line.cut();
+    assert!(house.step(Worker::Forwarder).is_err(), "the new bus is away");
+    line.mend();
+    let Next::Wait(Some(wait)) = house.step(Worker::Forwarder).unwrap() else { panic!("it was handed back") };
+    assert_eq!(wait, house.engine.settings().poll);
+    house.clock.advance(wait);
+    assert_eq!(house.step(Worker::Forwarder).unwrap(), Next::Again, "it is brought over");
+    assert_eq!(house.step(Worker::Forwarder).unwrap(), Next::Wait(Some(Millis(60_000))), "nothing is left");
 }

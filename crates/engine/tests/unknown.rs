@@ -121,7 +121,7 @@ fn fs_10_dr_02_a_commit_that_never_was_is_neither_acknowledged_nor_compensated()
     house.reserve("u1", "r1", 1);
     let cut = with_fault(&house, "create_orders", Fault::BeforeCommit, 1);
     cut.step(Worker::Sender).unwrap();
-    cut.step(Worker::Consumer).unwrap();
+    assert_eq!(cut.step(Worker::Consumer).unwrap_err().class(), Class::UnknownOutcome);
     assert_eq!(house.lane("bus/onceward-order-create/order-consumer"), 1, "it comes again");
     assert_eq!(house.lane(Lane::COMPENSATION), 0);
     assert_eq!(house.purchase(house.id("u1", "r1")), None, "nothing was decided");

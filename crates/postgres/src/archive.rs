@@ -2,9 +2,8 @@
 //!
 //! Invariants: a dump is one snapshot on one session; a restore is one transaction that begins where no table holds anything;
 //! after it every table numbers its rows on behind those that were put back. The tables are made where there are none, as at
-//! the first start of a node, and refused where they are of another version. Deliberately absent: keeping nodes away. They are
-//! other processes, perhaps of other machines, and whoever calls has stopped them. Read next: [`onceward_domain::dump`],
-//! `queries/<noun>/restore.sql`.
+//! the first start of a node, and refused where they are of another version. Deliberately absent: keeping nodes away, which is the
+//! caller's, who takes a [`Hold`]. Read next: [`onceward_domain::dump`], `queries/<noun>/restore.sql`.
 
 use std::fmt;
 use std::future::Future;
@@ -19,7 +18,9 @@ use tokio_postgres::Row as Found;
 use tokio_postgres::types::ToSql;
 
 use crate::address::Address;
+use crate::commit::COMMIT;
 use crate::failure::{defect, failed, surely_refused};
+use crate::hold::Hold;
 use crate::link::Link;
 use crate::migrate::{begin, require_newest};
 use crate::pipeline::Params;
@@ -84,19 +85,13 @@ impl PostgresArchive {
         Self { url: url.into(), runtime: Handle::current() }
     }
 
-    /// How many other sessions of this program the database has, whichever schema they use: nodes that are not stopped. A
-    /// process that has just ended may leave its own behind for a moment.
+    /// Has the schema alone from now on. Sessions of a process that has just ended, or is just ending, are waited for.
     ///
     /// # Errors
-    /// `Unavailable` where the server cannot be asked.
-    pub async fn others(&self) -> Result<i64, Error> {
+    /// `Unavailable` where somebody else uses it, or moves it, or the server cannot be asked.
+    pub async fn hold(&self) -> Result<Hold, Error> {
         let url = self.url.clone();
-        self.apart("looking for other nodes", async move {
-            let link = open(&url).await?;
-            let row = link.first("looking for other nodes", queries::SERVER_OTHERS, Vec::new()).await?;
-            row.map_or(Ok(0), |row| get(&row, 0))
-        })
-        .await
+        self.apart("holding the schema", async move { Hold::take(open(&url).await?).await }).await
     }
 
     async fn apart<T: Send + 'static>(
@@ -223,7 +218,7 @@ async fn restore(url: &str, mut source: Box<dyn Source>) -> Result<(), Error> {
     }
     link.rows("numbering on", queries::SCHEMA_NUMBER_ON, Vec::new()).await?;
     link.take_warning();
-    let committed = link.client().batch_execute("COMMIT").await;
+    let committed = link.client().batch_execute(COMMIT).await;
     let unknown = |text: &str| Error::new(Code::OutcomeUnknown, format!("committing the restore: {text}"));
     match committed {
         Ok(()) if link.take_warning() => Err(unknown("the server committed with a warning")),

@@ -18,7 +18,7 @@ use crate::rows::get;
 
 /// A commit may wait for a standby for as long as it takes: until it is confirmed nobody sees what it wrote, and a time-out would
 /// not undo it but show it to everybody, unconfirmed. Sessions that wait are as many as the pool has.
-const COMMIT: &str = "SET LOCAL statement_timeout TO 0; COMMIT";
+pub(crate) const COMMIT: &str = "SET LOCAL statement_timeout TO 0; COMMIT";
 
 /// What the server calls a transaction that is durable.
 const COMMITTED: &str = "committed";

@@ -23,6 +23,7 @@ mod credit;
 mod due;
 mod failure;
 mod group;
+mod hold;
 mod job;
 mod link;
 mod list;
@@ -45,6 +46,7 @@ mod tally;
 mod transact;
 
 pub use archive::PostgresArchive;
+pub use hold::{Hold, Tenure};
 pub use migrate::{Migrated, begin, migrate};
 pub use open::{OpenOptions, PostgresStore};
 pub use settings::{Security, ServerSettings};

@@ -9,6 +9,7 @@ use onceward_domain::machine;
 use onceward_domain::purchase::InboxResult;
 
 use crate::address::Address;
+use crate::commit::COMMIT;
 use crate::failure::defect;
 use crate::link::Link;
 use crate::pipeline::params;
@@ -134,7 +135,7 @@ async fn apply(link: &Link, number: i32, migration: Migration) -> Result<(), Err
     link.batch(&doing, "BEGIN").await?;
     link.batch(&doing, migration.sql).await?;
     link.rows(&doing, queries::MIGRATION_NOTE, params![number, migration.name]).await?;
-    link.batch(&doing, "COMMIT").await
+    link.batch(&doing, COMMIT).await
 }
 
 /// Writes the names of the states, as this version knows them, for the views.

@@ -16,6 +16,7 @@ use tokio_postgres::Row;
 
 use crate::address::Address;
 use crate::failure::defect;
+use crate::hold::Tenure;
 use crate::link::Link;
 use crate::migrate::require_newest;
 use crate::pool::{Pool, Purpose, configured};
@@ -40,12 +41,14 @@ pub struct OpenOptions {
     pub sessions: usize,
     /// A clock instead of the server's, for tests that move time.
     pub clock: Option<Arc<dyn Clock>>,
+    /// Whether others may use the schema besides.
+    pub tenure: Tenure,
 }
 
 impl OpenOptions {
-    /// The usual options: the server's own clock.
+    /// The usual options: the server's own clock, beside other nodes.
     pub fn new(url: impl Into<String>) -> Self {
-        Self { url: url.into(), sessions: SESSIONS, clock: None }
+        Self { url: url.into(), sessions: SESSIONS, clock: None, tenure: Tenure::Shared }
     }
 }
 
@@ -113,13 +116,14 @@ impl PostgresStore {
     /// store's tasks.
     ///
     /// # Errors
-    /// `Invalid` where the URL is none, or names authorities that cannot be read; `Unavailable` where the server cannot be reached or refuses; `ConstraintViolated` where
-    /// the tables are of another version or of another program.
+    /// `Invalid` where the URL is none, or names authorities that cannot be read; `Unavailable` where the server cannot be
+    /// reached or refuses, or the schema is being moved; `ConstraintViolated` where the tables are of another version or of
+    /// another program.
     pub async fn open(options: OpenOptions) -> Result<Self, Error> {
-        let OpenOptions { url, sessions, clock } = options;
+        let OpenOptions { url, sessions, clock, tenure } = options;
         let address = Address::parse(&url)?;
-        let works = Pool::new(configured(&address, Purpose::Works), sessions)?;
-        let sums = Pool::new(configured(&address, Purpose::Sums), SESSIONS_FOR_SUMS)?;
+        let works = Pool::new(configured(&address, Purpose::Works), sessions, tenure)?;
+        let sums = Pool::new(configured(&address, Purpose::Sums), SESSIONS_FOR_SUMS, tenure)?;
         require_newest(&*works.link().await?).await?;
         let time = clock.map_or(Time::Server, Time::Clock);
         let shared = Arc::new(Shared { works, sums, refs: Refs::default(), time });

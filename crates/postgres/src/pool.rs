@@ -12,6 +12,7 @@ use onceward_domain::error::{Code, Error};
 use tokio_postgres::config::TargetSessionAttrs;
 
 use crate::address::Address;
+use crate::hold::{Tenure, share};
 use crate::link::Link;
 
 /// How long a work waits for a session before it is told to come back later.
@@ -75,6 +76,7 @@ pub(crate) fn configured(address: &Address, purpose: Purpose) -> Address {
 /// Makes sessions.
 pub(crate) struct Maker {
     address: Address,
+    tenure: Tenure,
 }
 
 impl managed::Manager for Maker {
@@ -82,7 +84,12 @@ impl managed::Manager for Maker {
     type Error = Error;
 
     async fn create(&self) -> Result<Link, Error> {
-        Link::open(&self.address).await
+        let link = Link::open(&self.address).await?;
+        match self.tenure {
+            Tenure::Shared => share(&link).await?,
+            Tenure::Held => {}
+        }
+        Ok(link)
     }
 
     async fn recycle(&self, link: &mut Link, _: &Metrics) -> RecycleResult<Error> {
@@ -107,8 +114,8 @@ impl fmt::Debug for Pool {
 
 impl Pool {
     /// A pool of at most so many sessions; none is made yet.
-    pub(crate) fn new(address: Address, limit: usize) -> Result<Self, Error> {
-        let sessions = managed::Pool::builder(Maker { address })
+    pub(crate) fn new(address: Address, limit: usize, tenure: Tenure) -> Result<Self, Error> {
+        let sessions = managed::Pool::builder(Maker { address, tenure })
             .max_size(limit.max(1))
             .wait_timeout(Some(PATIENCE))
             .runtime(deadpool::Runtime::Tokio1)
@@ -131,7 +138,7 @@ impl Pool {
         })
     }
 
-    /// A session that is new, whatever the pool holds.
+    /// A session that is new, whatever the pool holds, and only reads.
     pub(crate) async fn fresh(&self) -> Result<Link, Error> {
         Link::open(&self.sessions.manager().address).await
     }

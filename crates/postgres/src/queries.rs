@@ -188,12 +188,13 @@ queries! {
     REFUND_MOVE = "refund/move";
     REFUND_PEEK = "refund/peek";
     REFUND_RESTORE = "refund/restore";
+    SCHEMA_HOLD = "schema/hold";
     SCHEMA_NUMBER_ON = "schema/number_on";
     SCHEMA_OCCUPIED = "schema/occupied";
+    SCHEMA_SHARE = "schema/share";
     SERVER_EPOCH = "server/epoch";
     SERVER_LINE = "server/line";
     SERVER_NOW = "server/now";
-    SERVER_OTHERS = "server/others";
     SERVER_SETTINGS = "server/settings";
     SERVER_SIZE = "server/size";
     SKU_ALL = "sku/all";

@@ -5,9 +5,12 @@ mod real;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use onceward_domain::dump::TABLES;
+use onceward_domain::dump::{Page, TABLES, Table, Value};
+use onceward_domain::error::{Code, Error};
+use onceward_domain::ports::archive::{Archive as _, Source};
 use onceward_domain::ports::store::Store;
-use onceward_postgres::{PostgresArchive, begin};
+use onceward_postgres::{OpenOptions, PostgresArchive, PostgresStore, Tenure, begin};
+use onceward_testkit::block_on::block_on;
 use onceward_testkit::conformance::archive::{self, Place};
 use real::Ground;
 
@@ -27,6 +30,75 @@ fn em_02_the_cluster_store_moves_whole() {
         };
         Place { archive, open: Box::new(open) }
     });
+}
+
+#[test]
+fn em_02_a_schema_is_moved_while_no_node_uses_it_whatever_the_node_is_called() {
+    let ground = Ground::new("hold");
+    let url = ground.migrated();
+    // Nobody waits for long here.
+    let hasty = format!("{url}%20-clock_timeout%3D200ms");
+    let archive_of = |url: &str| {
+        let _inside = ground.runtime.enter();
+        PostgresArchive::new(url)
+    };
+    let open = |url: &str, tenure| {
+        let options = OpenOptions { tenure, ..OpenOptions::new(url) };
+        ground.runtime.block_on(PostgresStore::open(options))
+    };
+    let store = open(&format!("{hasty}&application_name=another"), Tenure::Shared).unwrap();
+    let refused = block_on(archive_of(&hasty).hold()).unwrap_err();
+    assert_eq!(refused.code(), Code::Unavailable);
+    assert!(refused.operator_text().contains("stop every node first"), "{refused}");
+    drop(store);
+
+    // Its sessions are just ending.
+    let hold = block_on(archive_of(&url).hold()).unwrap();
+    let kept_out = open(&hasty, Tenure::Shared).unwrap_err();
+    assert_eq!(kept_out.code(), Code::Unavailable, "a node that starts meanwhile is told to come back");
+    assert!(kept_out.operator_text().contains("end of an export or an import"), "{kept_out}");
+    assert_eq!(block_on(archive_of(&hasty).hold()).unwrap_err().code(), Code::Unavailable, "nor two at once");
+    block_on(open(&hasty, Tenure::Held).unwrap().now()).unwrap();
+    open(&ground.migrated(), Tenure::Shared).expect("another schema is another's");
+    block_on(hold.check()).unwrap();
+    let by_hand = ground.connect(&url);
+    let end = "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory' AND mode = 'ExclusiveLock'
+        AND database = (SELECT oid FROM pg_database WHERE datname = current_database())";
+    ground.runtime.block_on(by_hand.query(end, &[])).unwrap();
+    assert!(block_on(hold.check()).is_err(), "a hold that was lost says so");
+    drop(hold);
+    open(&url, Tenure::Shared).unwrap();
+}
+
+/// One page.
+struct Once(Option<Page>);
+
+impl Source for Once {
+    fn next(&mut self) -> Result<Option<Page>, Error> {
+        Ok(self.0.take())
+    }
+}
+
+#[test]
+fn dr_02_a_restore_waits_for_its_commit_for_as_long_as_that_takes() {
+    let ground = Ground::new("slow_commit");
+    let url = ground.migrated();
+    let by_hand = ground.connect(&url);
+    // As a standby that takes its time would, this holds up the commit for longer than a statement may take.
+    let slow = "CREATE FUNCTION slow() RETURNS TRIGGER LANGUAGE plpgsql
+            AS $$ BEGIN PERFORM pg_sleep(3); RETURN NULL; END $$;
+        CREATE CONSTRAINT TRIGGER slow AFTER INSERT ON word DEFERRABLE INITIALLY DEFERRED
+            FOR EACH ROW EXECUTE FUNCTION slow()";
+    ground.runtime.block_on(by_hand.batch_execute(slow)).unwrap();
+    let archive = {
+        let _inside = ground.runtime.enter();
+        PostgresArchive::new(format!("{url}%20-cstatement_timeout%3D2s"))
+    };
+    let rows = vec![vec![Value::Number(1), Value::Text("lane".to_owned())]];
+    let page = Page { table: Table::named("word").unwrap(), rows };
+    block_on(archive.restore(Box::new(Once(Some(page))))).unwrap();
+    let count = ground.runtime.block_on(by_hand.query_one("SELECT count(*) FROM word", &[])).unwrap();
+    assert_eq!(count.get::<_, i64>(0), 1);
 }
 
 #[test]

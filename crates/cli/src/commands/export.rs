@@ -1,16 +1,16 @@
 //! `onceward export`: everything of a store as a stream on stdout, for `onceward import`.
 //!
-//! Invariants: nothing is changed; nobody else has the store meanwhile, as far as that can be seen: a file is locked, and a server
-//! must not have other sessions of this program; what lies outside of the store is at rest, or the export is refused. The secret
+//! Invariants: nothing is changed; nobody else has the store from the look at what lies outside of it until the dump is written: a
+//! file is locked, and so is the schema of a server; what lies outside of the store is at rest, or the export is refused. The secret
 //! is never in it, only its mark. Read next: [`onceward::dump_file`].
 
 use std::io::{self, BufWriter, IsTerminal as _};
 use std::path::PathBuf;
 
 use onceward::dump_file::{About, Counts, DumpWriter, GatePlace};
-use onceward_domain::audit::gate_is_at_rest;
+use onceward_domain::audit::{gate_elsewhere_has_heard, gate_is_at_rest};
 use onceward_domain::error::{Code, Error};
-use onceward_postgres::PostgresArchive;
+use onceward_postgres::{PostgresArchive, Tenure};
 use serde::Serialize;
 
 use crate::api_keys::hex;
@@ -31,10 +31,6 @@ pub(crate) struct Arguments {
     /// A settings file (TOML)
     #[arg(long, value_name = "FILE", env = "ONCEWARD_CONFIG")]
     config: Option<PathBuf>,
-    /// Export although the database has other sessions of onceward: they use
-    /// another schema of it
-    #[arg(long)]
-    ignore_sessions: bool,
     /// Say what was done as one JSON object, on stderr
     #[arg(long)]
     json: bool,
@@ -49,10 +45,12 @@ struct Report<'a> {
     counts: &'a Counts,
 }
 
-/// Whatever keeps others from the store until the dump is written.
-enum Hold {
-    File(#[expect(dead_code, reason = "holding it is what it is for")] Lock),
-    Open(Box<Opened>),
+/// Whatever keeps others from the store until the dump is written. Fields are dropped in this order: what is open first.
+struct Hold {
+    /// What looks at the rest; none where all of it is in the file.
+    opened: Option<Box<Opened>>,
+    server: Option<onceward_postgres::Hold>,
+    _file: Option<Lock>,
 }
 
 /// Exports, and says what it came to.
@@ -68,7 +66,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let runtime =
         tokio::runtime::Runtime::new().map_err(|cause| Failure::other("starting the runtime", cause))?;
     let place = settings.store_place()?;
-    let counts = runtime.block_on(export(&settings, &place, arguments.ignore_sessions))?;
+    let counts = runtime.block_on(export(&settings, &place))?;
     let report = Report { store: name_of(&place), total: counts.total(), counts: &counts };
     match Format::of(arguments.json) {
         Format::Json => {
@@ -84,7 +82,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     Ok(())
 }
 
-async fn export(settings: &Settings, place: &StorePlace, ignore_sessions: bool) -> Result<Counts, Failure> {
+async fn export(settings: &Settings, place: &StorePlace) -> Result<Counts, Failure> {
     if let StorePlace::File(path) = place
         && !path.exists()
     {
@@ -93,8 +91,8 @@ async fn export(settings: &Settings, place: &StorePlace, ignore_sessions: bool) 
     let files = secret::Files::of(settings)?;
     let mark = files.mark_of_known()?;
     let has_redis = settings.redis()?.is_some();
-    let hold = hold(settings, place, ignore_sessions).await?;
-    if let Hold::Open(opened) = &hold {
+    let mut hold = hold(settings, place).await?;
+    if let Some(opened) = &hold.opened {
         require_rest(opened, has_redis).await?;
     }
     let about = About {
@@ -104,8 +102,12 @@ async fn export(settings: &Settings, place: &StorePlace, ignore_sessions: bool) 
     };
     let writer = DumpWriter::begin(BufWriter::new(io::stdout()), about)?;
     archive_of(place).dump(Box::new(Shown::new(writer.clone()))).await?;
+    if let Some(server) = &hold.server {
+        // Without its last line the dump is none: nobody imports what somebody may have written to meanwhile.
+        server.check().await?;
+    }
     let counts = writer.end()?;
-    if let Hold::Open(opened) = hold {
+    if let Some(opened) = hold.opened.take() {
         tokio::task::spawn_blocking(move || opened.close())
             .await
             .map_err(|cause| Failure::other("closing the store", cause))?;
@@ -113,20 +115,20 @@ async fn export(settings: &Settings, place: &StorePlace, ignore_sessions: bool) 
     Ok(counts)
 }
 
-async fn hold(settings: &Settings, place: &StorePlace, ignore_sessions: bool) -> Result<Hold, Failure> {
+async fn hold(settings: &Settings, place: &StorePlace) -> Result<Hold, Failure> {
     let has_others_outside = settings.redis()?.is_some() || settings.broker()?.is_some();
     match place {
-        StorePlace::File(path) if !has_others_outside => Ok(Hold::File(data_dir::lock(path)?)),
-        StorePlace::File(_) => wiring::open(settings, Sandbox::Absent).await.map(Box::new).map(Hold::Open),
+        StorePlace::File(path) if !has_others_outside => {
+            Ok(Hold { opened: None, server: None, _file: Some(data_dir::lock(path)?) })
+        }
+        StorePlace::File(_) => {
+            let opened = wiring::open(settings, Sandbox::Absent).await?;
+            Ok(Hold { opened: Some(Box::new(opened)), server: None, _file: None })
+        }
         StorePlace::Server(url) => {
-            let others = PostgresArchive::new(url).others().await?;
-            if others > 0 && !ignore_sessions {
-                return Err(not_now(format!(
-                    "the database has {others} other sessions of onceward: stop every node first, or what they still do is left \
-                     behind. Where they use another schema, say --ignore-sessions"
-                )));
-            }
-            wiring::open(settings, Sandbox::Absent).await.map(Box::new).map(Hold::Open)
+            let server = PostgresArchive::new(url).hold().await?;
+            let opened = wiring::open_under(settings, Sandbox::Absent, Tenure::Held).await?;
+            Ok(Hold { opened: Some(Box::new(opened)), server: Some(server), _file: None })
         }
     }
 }
@@ -134,27 +136,31 @@ async fn hold(settings: &Settings, place: &StorePlace, ignore_sessions: bool) ->
 /// What only Redis or a broker knows is not in the store: it must have come there first.
 async fn require_rest(opened: &Opened, has_redis: bool) -> Result<(), Failure> {
     let engine = &opened.engine;
-    if !has_redis && opened.broker.is_none() {
+    let has_broker = opened.broker.is_some();
+    if !has_redis && !has_broker {
         return Ok(());
     }
     let tally = engine.store().tally().await?;
     if !has_redis {
-        return if gate_is_at_rest(&tally) {
-            Ok(())
-        } else {
-            Err(not_now("reservations or events are still on their way through the broker".to_owned()))
-        };
+        return if gate_is_at_rest(&tally) { Ok(()) } else { Err(on_their_way()) };
     }
     let unsent = engine.admission().unsent(0).await?;
-    let mut open = 0;
+    let (mut open, mut has_heard) = (0, true);
     for one in &tally.skus {
-        let counters = engine.admission().counters(one.sku.key.clone()).await?;
-        open += counters.map_or(0, |bucket| bucket.open_reserved);
+        if let Some(gate) = engine.admission().counters(one.sku.key.clone()).await? {
+            open += gate.open_reserved;
+            has_heard &= gate_elsewhere_has_heard(one, &gate);
+        }
     }
     if unsent.reservations > 0 || open > 0 {
         return Err(not_now(format!("{open} units are reserved in Redis and have no order yet")));
     }
-    Ok(())
+    // Without a broker events are in the store, and go along.
+    if has_broker && !has_heard { Err(on_their_way()) } else { Ok(()) }
+}
+
+fn on_their_way() -> Failure {
+    not_now("reservations or events are still on their way through the broker".to_owned())
 }
 
 fn not_now(what: String) -> Failure {

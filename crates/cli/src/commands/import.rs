@@ -1,7 +1,8 @@
 //! `onceward import`: puts a stream of `onceward export` from stdin into an empty store.
 //!
 //! Invariants: it is one transaction, so a kill in the middle of it leaves an empty store and a repeat finishes it; what is no
-//! dump, is cut off, was changed, is of another version or of a store with another secret is refused, and nothing is changed.
+//! dump, is cut off, was changed, is of another version or of a store with another secret is refused, and nothing is changed. Where
+//! everything is in and only the look at it failed, or where nobody knows whether it is in, that is what is said.
 //! Read next: [`onceward::dump_file`].
 
 use std::fs;
@@ -10,11 +11,13 @@ use std::path::{Path, PathBuf};
 
 use onceward::dump_file::{DumpReader, GatePlace};
 use onceward_domain::audit;
+use onceward_domain::error::{Class, Code, Error};
 use onceward_domain::ports::archive::Source;
+use onceward_postgres::{PostgresArchive, Tenure};
 use serde::Serialize;
 
 use crate::api_keys::hex;
-use crate::data_dir;
+use crate::data_dir::{self, Lock};
 use crate::failure::Failure;
 use crate::moving::{Marked, Shown, archive_of, name_of};
 use crate::output::{self, Format};
@@ -52,7 +55,8 @@ struct Report {
 /// Imports, and says whether the invariants hold.
 ///
 /// # Errors
-/// When the stream or the store is not as it must be; then nothing was changed.
+/// When the stream or the store is not as it must be: then nothing was changed. An outcome that is unknown says so, and that
+/// everything is in where only the look at it failed.
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let flags = Flags { data: arguments.data.clone(), ..Flags::default() };
     let settings = Settings::load(arguments.config.as_deref(), &flags)?;
@@ -72,6 +76,12 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     if report.invariants_hold { Ok(()) } else { Err(Failure::Reported) }
 }
 
+/// Whatever keeps others from the store.
+enum Hold {
+    File(#[expect(dead_code, reason = "holding it is what it is for")] Lock),
+    Server(#[expect(dead_code, reason = "holding it is what it is for")] Box<onceward_postgres::Hold>),
+}
+
 async fn import(settings: &Settings) -> Result<Report, Failure> {
     let reader = DumpReader::open(BufReader::with_capacity(READ_AT_ONCE, io::stdin()))?;
     let files = secret::Files::of(settings)?;
@@ -86,19 +96,47 @@ async fn import(settings: &Settings) -> Result<Report, Failure> {
     }
     let place = settings.store_place()?;
     let source = Shown::new(reader);
-    let _lock = match &place {
+    // Held until the look is over, so that what is looked at is what was put in.
+    let _hold = match &place {
         StorePlace::File(path) => {
             data_dir::make(&settings.data)?;
             let lock = data_dir::lock(path)?;
             restore_file(&place, path, Box::new(source)).await?;
-            Some(lock)
+            Hold::File(lock)
         }
-        StorePlace::Server(_) => {
-            archive_of(&place).restore(Box::new(Marked::new(source, mark))).await?;
-            None
+        StorePlace::Server(url) => {
+            let hold = PostgresArchive::new(url).hold().await?;
+            archive_of(&place).restore(Box::new(Marked::new(source, mark))).await.map_err(perhaps)?;
+            Hold::Server(Box::new(hold))
         }
     };
-    judge(settings, &files, &place).await
+    judge(settings, &files, &place).await.map_err(|cause| unseen(name_of(&place), &cause))
+}
+
+/// A restore that came to nothing; one whose end nobody knows says how to find out (DR-02).
+fn perhaps(error: Error) -> Failure {
+    match error.class() {
+        Class::UnknownOutcome => Failure::Engine(Error::new(
+            error.code(),
+            format!(
+                "{}. Either all of it is in, or nothing is: import again, and where the store is then said not to be empty, all of \
+                 it is in",
+                error.operator_text()
+            ),
+        )),
+        Class::Rejected | Class::Conflict | Class::Retryable | Class::Manual => Failure::Engine(error),
+    }
+}
+
+/// Everything is in: whatever kept us from looking at it, a repeat of the import would be wrong, so a person goes on.
+fn unseen(store: &str, cause: &Failure) -> Failure {
+    Failure::Engine(Error::new(
+        Code::ConstraintViolated,
+        format!(
+            "everything is in {store}, but it could not be looked at afterwards: {cause}. Do not import again: mend that, start a node, \
+             and see whether the invariants hold in its overview"
+        ),
+    ))
 }
 
 /// A file that is made for a restore which comes to nothing is taken away again.
@@ -117,12 +155,12 @@ async fn restore_file(place: &StorePlace, path: &Path, source: Box<dyn Source>) 
             drop(fs::remove_file(file));
         }
     }
-    Ok(restored?)
+    restored.map_err(perhaps)
 }
 
 /// Opens what was restored, as a node would, and looks at it.
 async fn judge(settings: &Settings, files: &secret::Files, place: &StorePlace) -> Result<Report, Failure> {
-    let (store, ports) = wiring::open_ports(settings, files).await?;
+    let (store, ports) = wiring::open_ports(settings, files, Tenure::Held).await?;
     let tally = ports.store.tally().await?;
     drop(ports);
     tokio::task::spawn_blocking(move || store.close())
@@ -131,4 +169,29 @@ async fn judge(settings: &Settings, files: &secret::Files, place: &StorePlace) -
     let broken = audit::judge(&tally).into_iter().filter(|check| !check.holds);
     let broken: Vec<String> = broken.map(|check| format!("{}: {}", check.name, check.detail)).collect();
     Ok(Report { store: name_of(place), skus: tally.skus.len(), invariants_hold: broken.is_empty(), broken })
+}
+
+#[cfg(test)]
+mod tests {
+    //! What is said, and with which exit code, where an import did not simply come to nothing.
+
+    use super::*;
+
+    #[test]
+    fn dr_02_an_import_says_whether_a_repeat_is_the_next_step() {
+        let table = [
+            (perhaps(Error::new(Code::Unavailable, "nobody is there")), 12, "nobody is there"),
+            (perhaps(Error::new(Code::OutcomeUnknown, "no answer")), 13, "no answer. Either all of it is in"),
+            (
+                unseen("PostgreSQL", &Failure::Other("no session".to_owned())),
+                14,
+                "everything is in PostgreSQL",
+            ),
+            (unseen("SQLite", &perhaps(Error::new(Code::Unavailable, "locked"))), 14, "Do not import again"),
+        ];
+        for (failure, exit_code, said) in table {
+            assert_eq!(failure.exit_code(), exit_code, "{failure}");
+            assert!(failure.to_string().contains(said), "{failure}");
+        }
+    }
 }

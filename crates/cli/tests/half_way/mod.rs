@@ -179,15 +179,6 @@ pub(crate) fn export(data: &Path, urls: &[(&str, &str)], file: &Path) -> Output 
     child.wait_with_output().unwrap()
 }
 
-/// The same from a server, whose sessions of a process that has just ended may be there for a moment.
-pub(crate) fn export_when_free(data: &Path, urls: &[(&str, &str)], file: &Path) {
-    comes_true("nobody else is there", || {
-        let output = export(data, urls, file);
-        assert!(matches!(output.status.code(), Some(0 | 12)), "{}", stderr(&output));
-        output.status.success()
-    });
-}
-
 /// Imports a file into a store.
 pub(crate) fn import(data: &Path, urls: &[(&str, &str)], file: &Path) -> Output {
     let mut command = import_command(data, file);

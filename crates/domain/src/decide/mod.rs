@@ -6,6 +6,7 @@
 //! randomness; idempotency is checked before anything else. Read next: [`create_order`].
 
 pub mod adopt;
+pub mod behind;
 pub mod cancel;
 pub mod catalogue;
 pub mod compensate;

@@ -32,6 +32,15 @@ pub fn time_of(due: Due, now: Timestamp) -> Timestamp {
     }
 }
 
+/// The smallest write, which leaves nothing behind: a member is put in and taken out in one step. Whoever waits for a store that
+/// did not take its writes learns by it whether it takes them again.
+#[must_use]
+pub fn trial(now: Timestamp, member: &Member) -> ChangeSet {
+    let (lane, member) = (Lane::new(Lane::TRIAL), member.clone());
+    let put = DueChange::Put { lane: lane.clone(), member: member.clone(), due_at: now, body: Vec::new() };
+    ChangeSet { due: vec![put, DueChange::Remove { lane, member }], ..ChangeSet::default() }
+}
+
 /// Puts work in.
 #[must_use]
 pub fn put(facts: &mut Facts, lane: &Lane, work: &[NewWork]) -> (ChangeSet, Vec<Put>) {

@@ -74,12 +74,12 @@ pub async fn set_paused(engine: &Engine, name: &str, paused: bool, actor: &str) 
     }
     tracing::info!(target: "onceward", event = "queue.paused", queue = name, paused, actor);
     if paused {
-        engine.queue().pause(lane).await?;
-        engine.pauses().forget();
+        engine.queue().pause(lane.clone()).await?;
+        engine.pauses().learn(&lane, true);
         return Ok(());
     }
-    engine.queue().resume(lane).await?;
-    engine.pauses().forget();
+    engine.queue().resume(lane.clone()).await?;
+    engine.pauses().learn(&lane, false);
     engine.signals().wake_all();
     Ok(())
 }

@@ -2,11 +2,12 @@
 //!
 //! Invariants: a batch is one store transaction and is acknowledged only after its commit; a message that makes a batch
 //! fail is found by halving and set aside alone; an unknown commit is looked up by message id and never compensated,
-//! never re-created (reference 003 §9.8); a store or a gate that is away uses up no tries (`outage.rs`). Read next: [`onceward_domain::decide::create_order`].
+//! never re-created (reference 003 §9.8), and it uses up no tries, nor does a store or a gate that is away (`outage.rs`). Read next: [`onceward_domain::decide::create_order`].
 
 use std::sync::Arc;
 
 use onceward_domain::changes::{ChangeSet, Quarantined};
+use onceward_domain::decide::behind;
 use onceward_domain::decide::create_order::{Incoming, Outcome, create_orders};
 use onceward_domain::derive::payload_hash;
 use onceward_domain::error::{Class, Code, Error};
@@ -19,8 +20,10 @@ use onceward_domain::purchase::InboxResult;
 use onceward_domain::time::Millis;
 
 use crate::engine::Engine;
-use crate::execute::{execute, may_be_one};
+use crate::execute::{execute, may_be_one, transact};
+use crate::governor::Word;
 use crate::observe;
+use crate::outage::{is_outage, try_to_write};
 use crate::wire;
 use crate::workers::{Next, need_of_messages, strays, wait_of_delivery, wait_until};
 
@@ -34,16 +37,18 @@ pub async fn step(engine: &Engine) -> Result<Next, Error> {
         return Ok(Next::Wait(Some(rest)));
     }
     let outage = engine.outage(Topic::OrderCreate);
-    outage.look(engine).await?;
+    outage.look(engine, |engine, _refused| Box::pin(try_to_write(engine))).await?;
     let limit = u32::try_from(settings.order_batch).unwrap_or(u32::MAX);
     let deliveries = engine.bus().consume(Topic::OrderCreate, limit, settings.lease).await?;
     engine.governor().taken(&deliveries);
     if deliveries.is_empty() {
+        say_how_far(engine).await?;
         return wait_until(engine, engine.bus().next_delivery(Topic::OrderCreate).await?).await;
     }
     outage
         .decide_all(engine, Topic::OrderCreate, &deliveries, |engine, batch| Box::pin(handle(engine, batch)))
         .await?;
+    say_how_far(engine).await?;
     if settings.governor.orders_per_second.is_some() {
         engine.governor().asked(engine.store().now().await?, deliveries.len(), &settings.governor);
     }
@@ -56,6 +61,20 @@ async fn rest(engine: &Engine) -> Result<Option<Millis>, Error> {
         return Ok(None);
     }
     Ok(engine.governor().rest(engine.store().now().await?))
+}
+
+/// Tells the deadline workers of every process whether these consumers are far behind (FS-17).
+async fn say_how_far(engine: &Engine) -> Result<(), Error> {
+    let Some(word) = engine.governor().word(&engine.settings().governor, || engine.ids().member()) else {
+        return Ok(());
+    };
+    let changes = match &word {
+        Word::Behind(said) => behind::say(&said.process, said.at),
+        Word::CaughtUp(process) => behind::take_back(process),
+    };
+    transact(engine.store(), "say_how_far", Need::default(), move |_| Ok((changes.clone(), ()))).await?;
+    engine.governor().said(word);
+    Ok(())
 }
 
 async fn handle(engine: &Engine, batch: &[Delivery]) -> Result<Vec<Settlement>, Error> {
@@ -116,13 +135,11 @@ fn is_refused_before(outcome: &Result<Outcome, Error>) -> bool {
     }
 }
 
-/// The error of a batch of which nothing could be tried: where one message was decided, the store was there, and the others
-/// pay for their try.
+/// The error of a batch of which nothing is known to have been tried: where one message was decided, the store was there, and the
+/// others pay for their try, unless nobody knows what became of it.
 fn outage_in(outcomes: &mut Vec<Result<Outcome, Error>>) -> Option<Error> {
-    let is_outage = |outcome: &Result<Outcome, Error>| {
-        outcome.as_ref().is_err_and(|error| error.class() == Class::Retryable)
-    };
-    let is_whole = !outcomes.is_empty() && outcomes.iter().all(is_outage);
+    let is_of_outage = |outcome: &Result<Outcome, Error>| outcome.as_ref().is_err_and(is_outage);
+    let is_whole = !outcomes.is_empty() && outcomes.iter().all(is_of_outage);
     is_whole.then(|| outcomes.swap_remove(0).err()).flatten()
 }
 
@@ -268,7 +285,9 @@ fn conclude(engine: &Engine, delivery: &Delivery, outcome: Result<Outcome, Error
         Err(error) => {
             tracing::warn!(target: "onceward", event = "order.retry", id = %delivery.message.id, error = ?error);
             observe::messages_consumed("retry", 1);
-            retry()
+            // It is looked up when it comes again; only a failure that is known costs a try (DR-02).
+            let is_known = error.class() != Class::UnknownOutcome;
+            if is_known { retry() } else { engine.outage(Topic::OrderCreate).hand_back(engine, delivery) }
         }
     }
 }

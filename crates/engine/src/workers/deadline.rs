@@ -1,17 +1,22 @@
 //! The deadline worker (FS-15): reservations without an order are rejected when their business deadline has passed.
 //!
-//! Invariants: the durable rejection comes first; units go back only through the compensation it creates. While consumers are
-//! far behind, the message of an overdue reservation may be the next, so nothing is rejected for its time then (FS-17).
+//! Invariants: the durable rejection comes first; units go back only through the compensation it creates. While consumers of any
+//! process are far behind, the message of an overdue reservation may be the next, so nothing is rejected for its time then (FS-17).
 
+use onceward_domain::decide::behind::sweep;
 use onceward_domain::decide::deadline::{Outcome, pass_deadline};
+use onceward_domain::due::{Lane, Member, Waiting};
 use onceward_domain::error::Error;
-use onceward_domain::facts::Facts;
+use onceward_domain::facts::{Facts, Need};
 use onceward_domain::ports::admission::OverdueClaim;
 
 use crate::engine::Engine;
-use crate::execute::execute;
+use crate::execute::{execute, transact};
 use crate::observe;
 use crate::workers::{Next, need_of_messages, strays, wait_until};
+
+/// More processes than a cluster has. Of more than so many dead ones the next step removes the rest.
+const PROCESSES_OF_ONE_READ: u32 = 64;
 
 /// Claims overdue reservations, rejects the undecided ones, settles the claims.
 ///
@@ -49,12 +54,22 @@ pub async fn step(engine: &Engine) -> Result<Next, Error> {
     Ok(Next::Again)
 }
 
+/// Whether a process says that its consumers are far behind; what somebody said who does not say it any more is removed.
 async fn are_consumers_behind(engine: &Engine) -> Result<bool, Error> {
-    let settings = &engine.settings().governor;
-    let holds = match engine.governor().behind().filter(|behind| behind.is_far(settings)) {
-        Some(behind) => behind.holds_deadlines(engine.store().now().await?, settings),
-        None => false,
-    };
+    let lane = Lane::new(Lane::BEHIND);
+    let said = engine.store().list_due(lane.clone(), PROCESSES_OF_ONE_READ, None).await?;
+    let mut holds = false;
+    if !said.is_empty() {
+        let now = engine.store().now().await?;
+        let (held, over): (Vec<Waiting>, Vec<Waiting>) = said.into_iter().partition(|one| one.due_at > now);
+        holds = !held.is_empty();
+        let over: Vec<Member> = over.into_iter().map(|one| one.member).collect();
+        if !over.is_empty() {
+            let due = over.iter().map(|process| (lane.clone(), process.clone())).collect();
+            let decide = move |facts: &mut Facts| Ok((sweep(facts, &over), ()));
+            transact(engine.store(), "sweep_behind", Need { due, ..Need::default() }, decide).await?;
+        }
+    }
     observe::deadlines_paused(holds);
     Ok(holds)
 }

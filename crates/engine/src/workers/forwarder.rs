@@ -6,11 +6,11 @@
 //! back, because a server without the broker's address cannot read from it.
 
 use onceward_domain::error::Error;
-use onceward_domain::ports::bus::{Delivery, Published, Settlement, Topic};
+use onceward_domain::ports::bus::{Bus, Delivery, Published, Settlement, Topic};
 use onceward_domain::time::Millis;
 
 use crate::engine::Engine;
-use crate::workers::Next;
+use crate::workers::{Next, wait_until};
 
 /// Between two looks at a bus on which nothing is left.
 const LOOK: Millis = Millis(60_000);
@@ -45,7 +45,23 @@ pub async fn step(engine: &Engine) -> Result<Next, Error> {
         };
         old.settle(topic, deliveries.iter().zip(outcomes).map(settlement).collect()).await?;
     }
-    Ok(if is_empty { Next::Wait(Some(LOOK)) } else { Next::Again })
+    if is_empty { rest(engine, old).await } else { Ok(Next::Again) }
+}
+
+/// Until something comes again that was handed back, or is under another node's lease; else until the next look. Nobody wakes
+/// this worker.
+async fn rest(engine: &Engine, old: &dyn Bus) -> Result<Next, Error> {
+    if !old.capabilities().foresight {
+        return Ok(Next::Wait(Some(LOOK)));
+    }
+    let mut first = None;
+    for topic in Topic::ALL {
+        first = first.into_iter().chain(old.next_delivery(topic).await?).min();
+    }
+    match wait_until(engine, first).await? {
+        Next::Wait(Some(wait)) => Ok(Next::Wait(Some(wait.min(LOOK)))),
+        Next::Wait(None) | Next::Again => Ok(Next::Wait(Some(LOOK))),
+    }
 }
 
 /// It stays, and comes again a little later: a bus that does not take it costs it nothing.

@@ -18,7 +18,7 @@ use crate::workers::{Next, wait_of_delivery, wait_until};
 pub async fn step(engine: &Engine) -> Result<Next, Error> {
     let settings = engine.settings();
     let outage = engine.outage(Topic::Events);
-    outage.look(engine).await?;
+    outage.look(engine, |engine, refused| Box::pin(project_again(engine, refused))).await?;
     let limit = u32::try_from(settings.order_batch).unwrap_or(u32::MAX);
     let deliveries = engine.bus().consume(Topic::Events, limit, settings.lease).await?;
     if deliveries.is_empty() {
@@ -28,6 +28,12 @@ pub async fn step(engine: &Engine) -> Result<Next, Error> {
         .decide_all(engine, Topic::Events, &deliveries, |engine, batch| Box::pin(handle(engine, batch)))
         .await?;
     Ok(Next::Again)
+}
+
+/// Events that the gate did not take: that it takes them now shows more than that it answers, and changes nothing when they come
+/// again.
+async fn project_again(engine: &Engine, refused: &[Delivery]) -> Result<(), Error> {
+    handle(engine, refused).await.map(drop)
 }
 
 async fn handle(engine: &Engine, batch: &[Delivery]) -> Result<Vec<Settlement>, Error> {

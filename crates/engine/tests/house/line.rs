@@ -16,6 +16,7 @@ pub(crate) struct Line {
     /// Refuses the message of this id, whatever else it takes.
     refuses: Mutex<Option<Arc<str>>>,
     asked: AtomicU32,
+    given: AtomicU32,
 }
 
 impl Line {
@@ -26,6 +27,7 @@ impl Line {
             is_silent: AtomicBool::new(false),
             refuses: Mutex::new(None),
             asked: AtomicU32::new(0),
+            given: AtomicU32::new(0),
         })
     }
 
@@ -52,6 +54,17 @@ impl Line {
     /// How often something was published, or tried to be.
     pub(crate) fn asked(&self) -> u32 {
         self.asked.load(Ordering::SeqCst)
+    }
+
+    /// How many deliveries it has made, which a broker counts by itself.
+    pub(crate) fn given(&self) -> u32 {
+        self.given.load(Ordering::SeqCst)
+    }
+
+    async fn give(&self, topic: Topic, limit: u32, lease: Millis) -> Result<Vec<Delivery>, Error> {
+        let deliveries = self.inner.consume(topic, limit, lease).await?;
+        self.given.fetch_add(u32::try_from(deliveries.len()).unwrap(), Ordering::SeqCst);
+        Ok(deliveries)
     }
 
     fn away<T: Send + 'static>(&self) -> Option<Answer<'_, T>> {
@@ -90,7 +103,7 @@ impl Bus for Line {
     }
 
     fn consume(&self, topic: Topic, limit: u32, lease: Millis) -> Answer<'_, Vec<Delivery>> {
-        self.away().unwrap_or_else(|| self.inner.consume(topic, limit, lease))
+        self.away().unwrap_or_else(|| Box::pin(self.give(topic, limit, lease)))
     }
 
     fn settle(&self, topic: Topic, settlements: Vec<Settlement>) -> Answer<'_, ()> {

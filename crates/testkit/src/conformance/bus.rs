@@ -42,7 +42,7 @@ const CASES: &[Case] = &[
     ("fs_11_a_retry_waits_and_counts", retry_waits),
     ("fs_16_what_is_handed_back_waits_and_does_not_count", hand_back_waits),
     ("fs_08_what_is_dead_does_not_come_again", dead),
-    ("lq_02_a_lost_lease_ends_nothing", stale_receipt),
+    ("lq_02_a_receipt_of_a_lost_lease_settles_nothing", stale_receipt),
     ("fs_11_topics_are_apart", topics_apart),
     ("fs_11_events_keep_their_order", events_in_order),
     ("fs_11_a_key_keeps_its_order_across_batches", keys_in_order),

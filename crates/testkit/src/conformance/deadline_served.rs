@@ -32,12 +32,12 @@ type Case = (&'static str, fn(&Served));
 const CASES: &[Case] = &[
     ("ot_11_nothing_is_told_before_its_time_and_it_is_told_then", on_time),
     ("ot_10_what_was_not_settled_is_told_again_and_what_was_is_not", told_again),
-    ("ot_04_what_came_early_is_told_again_at_its_time", early),
-    ("ot_10_an_order_that_is_offered_twice_ends", offered_twice),
-    ("lq_02_a_lost_lease_ends_nothing", stale_receipt),
+    ("ot_04_what_a_server_told_early_is_told_again_at_its_time", early),
+    ("ot_10_an_order_that_a_server_is_offered_twice_ends", offered_twice),
+    ("lq_02_a_lease_that_a_server_took_back_ends_nothing", stale_receipt),
     ("d_4_five_hundred_at_once_are_told_in_bounded_parts", many_at_once),
     ("d_8_delays_of_24_25_and_400_days_are_taken_and_not_early", long_delays),
-    ("d_9_d_13_milliseconds_are_told_apart", exact),
+    ("d_9_d_13_milliseconds_are_told_apart_by_a_server", exact),
 ];
 
 /// The shortest lease that servers give.

@@ -10,11 +10,11 @@ use super::Case;
 use super::ground::{Ground, LEASE, START, due, lane, names, put, retry};
 
 pub(super) const CASES: &[Case] = &[
-    Case::new("lq_01_a_repeated_put_changes_nothing", repeated_put),
+    Case::new("lq_01_a_second_put_of_a_member_changes_nothing", repeated_put),
     Case::new("lq_01_a_member_lives_in_each_lane_apart", lanes_apart),
     Case::new("lq_01_claims_go_by_due_time_up_to_the_limit", by_due_time),
     Case::new("lq_01_nothing_is_given_out_early", never_early),
-    Case::new("lq_02_a_token_never_repeats", tokens_never_repeat),
+    Case::new("lq_02_a_token_of_a_claim_never_repeats", tokens_never_repeat),
     Case::new("lq_03_attempts_are_counted_at_the_claim", attempts_at_claim),
     Case::new("lq_03_an_expired_lease_is_claimed_again", expired_lease),
     Case::new("lq_08_one_due_member_is_found_among_ten_thousand", ten_thousand),
