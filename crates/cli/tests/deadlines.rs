@@ -14,8 +14,9 @@ use serde_json::{Value, json};
 
 const UNITS: i64 = 5;
 const BUYERS: usize = 8;
-/// Long enough for the orders to be made and one of them to be paid, also over a broker on a busy machine.
-const WINDOW_MS: i64 = 6_000;
+/// Long enough for the orders to be made and one of them to be paid, also where a broker has given messages to a reader that is
+/// gone, and keeps them from everybody for as long as a lease.
+const WINDOW_MS: i64 = 15_000;
 /// Between two looks at the clock.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
@@ -111,10 +112,9 @@ fn alive(site: &Site, trigger: TriggerKind) -> Outcome {
 fn killed(site: &Site, trigger: TriggerKind) -> Outcome {
     let server = serve(site, trigger);
     let orders = sell(&server, "killed");
-    let due =
-        orders.iter().map(|order| server.get(order).1["cancel_due_at"].as_str().unwrap().parse().unwrap());
-    let due: jiff::Timestamp = due.max().unwrap();
+    let due = orders.iter().filter_map(|order| time(&server, order, "cancel_due_at")).max().unwrap();
     server.kill();
+    let killed_at = now();
     let until = due + jiff::SignedDuration::from_secs(1);
     let (_never, pause) = sync_channel::<()>(0);
     while now() < until {
@@ -123,8 +123,12 @@ fn killed(site: &Site, trigger: TriggerKind) -> Outcome {
     let server = serve(site, trigger);
     ended(&server, &orders);
     if forgets(trigger) {
+        // On a busy machine the first server may have lived long enough to end some of them itself.
+        let is_left = |order: &&String| time(&server, order, "cancelled_at").is_some_and(|at| at > killed_at);
+        let left = orders.iter().filter(is_left).count();
+        assert!(left > 0, "{trigger:?}: the server was killed too late for anything to be lost");
         // What is counted is counted after its commit, which others may see a moment before.
-        comes_true("the sweep has found all four", || swept(&server) == 4);
+        comes_true("the sweep has found all that were left", || swept(&server) == left);
     }
     let outcome = outcome(&server, "killed", &orders);
     assert!(server.terminate().success());
@@ -134,6 +138,11 @@ fn killed(site: &Site, trigger: TriggerKind) -> Outcome {
 #[expect(clippy::disallowed_methods, reason = "servers go by the machine's time")]
 fn now() -> jiff::Timestamp {
     jiff::Timestamp::now()
+}
+
+/// A time that an order tells, if it does.
+fn time(server: &Server, order: &str, field: &str) -> Option<jiff::Timestamp> {
+    Some(server.get(order).1[field].as_str()?.parse().unwrap())
 }
 
 /// How many orders the sweep found since the start.
