@@ -113,16 +113,25 @@ impl Error {
         self
     }
 
-    /// The same for another caller who met it as well; the cause stays with this one.
+    /// The same for so many callers who all met it; the cause stays with this one.
+    ///
+    /// ```
+    /// use onceward_domain::error::{Code, Error};
+    /// let all: Vec<Result<(), Error>> = Error::new(Code::Backlog, "reserving").for_each(2);
+    /// assert!(all.iter().all(|one| one.as_ref().is_err_and(|error| error.code() == Code::Backlog)));
+    /// ```
     #[must_use]
-    pub fn for_another(&self) -> Self {
-        Self {
-            code: self.code,
-            operator: self.operator.clone(),
-            state: self.state,
-            wait: self.wait,
-            source: None,
-        }
+    pub fn for_each<T>(&self, count: usize) -> Vec<Result<T, Self>> {
+        let again = |_| {
+            Err(Self {
+                code: self.code,
+                operator: self.operator.clone(),
+                state: self.state,
+                wait: self.wait,
+                source: None,
+            })
+        };
+        (0..count).map(again).collect()
     }
 
     /// The same, naming the state that stood in the way; callers are shown it.

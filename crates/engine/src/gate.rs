@@ -96,7 +96,7 @@ async fn reserve(engine: &Engine, commands: Vec<Reserve>) -> Vec<Result<ReserveA
     let wishes: Vec<(SkuKey, u32)> = commands.iter().map(|one| (one.key.clone(), one.quantity)).collect();
     let answers = match engine.admission().reserve_each(commands).await {
         Ok(answers) => answers,
-        Err(error) => wishes.iter().map(|_| Err(error.for_another())).collect(),
+        Err(error) => error.for_each(wishes.len()),
     };
     let failed = answers.iter().filter_map(|answer| answer.as_ref().err());
     if let Some(error) = failed.clone().next() {

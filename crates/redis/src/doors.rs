@@ -47,11 +47,6 @@ type Answers = Result<Vec<ReserveAnswer>, Error>;
 /// Those of one door: what happened to one says nothing about another.
 type Each = Vec<Result<ReserveAnswer, Error>>;
 
-/// The same error for everybody who met it.
-fn all(error: &Error, count: usize) -> Each {
-    (0..count).map(|_| Err(error.for_another())).collect()
-}
-
 /// All answers, or one error for all. Where somebody was heard, nothing may be called "not happened".
 fn whole(answers: Each) -> Answers {
     let is_any_heard = answers.iter().any(Result::is_ok);
@@ -231,7 +226,7 @@ impl Keeper {
                 Ok(true) => self.let_in_here(&again).await,
                 Ok(false) => break,
                 // Nobody knows whether there is something elsewhere: it would be a lie that all is sold.
-                Err(error) => all(&self.failed(&error, "looking into other buckets"), again.len()),
+                Err(error) => self.failed(&error, "looking into other buckets").for_each(again.len()),
             };
             for (place, answer) in refused.into_iter().zip(heard) {
                 answers[place] = answer;
@@ -252,7 +247,7 @@ impl Keeper {
             Ok(answers) => answers.into_iter().map(Ok).collect(),
             Err(error) => {
                 tracing::warn!(target: "onceward", event = "admission.failed", ?error);
-                all(&error, commands.len())
+                error.for_each(commands.len())
             }
         }
     }

@@ -271,7 +271,7 @@ pub trait Admission: Send + Sync {
             let count = commands.len();
             Ok(match self.reserve(commands).await {
                 Ok(answers) => answers.into_iter().map(Ok).collect(),
-                Err(error) => (0..count).map(|_| Err(error.for_another())).collect(),
+                Err(error) => error.for_each(count),
             })
         })
     }
