@@ -21,7 +21,7 @@ use std::str::FromStr;
 
 use onceward_domain::error::{Code, Error};
 use onceward_tls::{Authorities, Judgement};
-use percent_encoding::percent_decode_str;
+use percent_encoding::{NON_ALPHANUMERIC, percent_decode_str, percent_encode};
 use tokio_postgres::Config;
 use tokio_postgres::config::{Host, SslMode, SslNegotiation};
 use tokio_postgres_rustls::MakeRustlsConnect;
@@ -155,9 +155,7 @@ struct Asked {
 
 impl Asked {
     fn of(url: &str) -> Result<Self, Error> {
-        // A password may hold a question mark; it ends with the first `@`.
-        let after_login = url.find('@').unwrap_or(0);
-        let Some(mark) = url[after_login..].find('?').map(|mark| after_login + mark) else {
+        let Some(mark) = mark_of(url) else {
             return Ok(Self { rest: url.to_owned(), mode: None, authorities: None });
         };
         let (mut mode, mut authorities) = (None, None);
@@ -173,6 +171,29 @@ impl Asked {
         let rest = format!("{}{joint}{}", &url[..mark], kept.join("&"));
         Ok(Self { rest, mode, authorities })
     }
+}
+
+/// The URL with these authorities, unless it names its own.
+///
+/// ```
+/// let url = onceward_postgres::judged_by("postgres://me:a?b@host/shop", "/etc/ca.pem".as_ref());
+/// assert_eq!(url, "postgres://me:a?b@host/shop?sslrootcert=%2Fetc%2Fca%2Epem");
+/// assert_eq!(onceward_postgres::judged_by(&url, "/other.pem".as_ref()), url);
+/// ```
+#[must_use]
+pub fn judged_by(url: &str, authorities: &Path) -> String {
+    if url.contains("sslrootcert=") {
+        return url.to_owned();
+    }
+    let joint = if mark_of(url).is_some() { '&' } else { '?' };
+    let path = percent_encode(authorities.as_os_str().as_encoded_bytes(), NON_ALPHANUMERIC);
+    format!("{url}{joint}sslrootcert={path}")
+}
+
+/// Where the question mark before the settings is: a password may hold one too, and ends with the first `@`.
+fn mark_of(url: &str) -> Option<usize> {
+    let after_login = url.find('@').unwrap_or(0);
+    url[after_login..].find('?').map(|mark| after_login + mark)
 }
 
 fn decoded(value: &str) -> Result<String, Error> {

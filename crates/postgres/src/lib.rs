@@ -10,7 +10,7 @@
 //! answer was lost is asked about on a new connection, and where nobody can tell it is an unknown outcome. Time is the
 //! server's. The statements live in `queries/<noun>/<verb>.sql`, the tables in `migrations/`.
 //!
-//! **Deliberately absent.** Rules, states by name, an order by commit time, partitions and retention (a later step).
+//! **Deliberately absent.** Rules, states by name, an order by commit time, and partitions: a key is unique over all time.
 //!
 //! **Read next.** `address` and `open` → `transact` → `locks` and `load` → `apply` → `commit` → `failure`.
 
@@ -45,6 +45,7 @@ mod store;
 mod tally;
 mod transact;
 
+pub use address::judged_by;
 pub use archive::PostgresArchive;
 pub use hold::{Hold, Tenure};
 pub use migrate::{Migrated, begin, migrate};

@@ -5,10 +5,10 @@
 
 use std::path::PathBuf;
 
+use onceward_postgres::judged_by;
 use onceward_redis::Options as RedisOptions;
 use onceward_rocketmq::{Names, Options as BrokerOptions};
 use onceward_tls::Authorities;
-use percent_encoding::{NON_ALPHANUMERIC, percent_encode};
 
 use super::{STORE_FILE, Settings};
 use crate::failure::Failure;
@@ -37,21 +37,12 @@ impl Settings {
         match url.split_once(':') {
             Some(("sqlite", "")) => Err(Failure::Usage("store_url = `sqlite:` names no file".to_owned())),
             Some(("sqlite", path)) => Ok(StorePlace::File(PathBuf::from(path))),
-            Some(("postgres" | "postgresql", _)) => Ok(StorePlace::Server(self.vouched_for(url))),
+            Some(("postgres" | "postgresql", _)) => Ok(StorePlace::Server(match &self.ca_file {
+                Some(path) => judged_by(url, path),
+                None => url.to_owned(),
+            })),
             _ => Err(not_in_this_build("store_url", url)),
         }
-    }
-
-    /// The store's URL with the authorities that were named for all servers, unless it names its own.
-    fn vouched_for(&self, url: &str) -> String {
-        let Some(path) = self.ca_file.as_ref().filter(|_| !url.contains("sslrootcert=")) else {
-            return url.to_owned();
-        };
-        // A password may hold a question mark; it ends with the first `@`.
-        let after_login = url.find('@').unwrap_or(0);
-        let joint = if url[after_login..].contains('?') { '&' } else { '?' };
-        let path = percent_encode(path.as_os_str().as_encoded_bytes(), NON_ALPHANUMERIC);
-        format!("{url}{joint}sslrootcert={path}")
     }
 
     /// The authorities that vouch for servers, where they are not the system's.
