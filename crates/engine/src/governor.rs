@@ -2,9 +2,9 @@
 //!
 //! Its worker looks ([`crate::workers::governor`]), [`onceward_domain::governor`] decides, the gate's front obeys
 //! ([`crate::gate`]). Beside that it keeps what consumers tell: how old their messages are, which they say in the store where it
-//! pauses every deadline worker, and when they may take more. Invariants: memory only, and each process judges for itself, so nothing here must survive a
-//! crash; a figure that cannot be had closes nothing. A message's age compares two clocks, so it paces work and never decides
-//! what becomes of a reservation (DR-06).
+//! pauses every deadline worker, and when they may take more. Invariants: memory only, and each process judges for itself, so
+//! nothing here must survive a crash; a figure that cannot be had closes nothing. A message's age compares two clocks, so it
+//! paces work and never decides what becomes of a reservation (DR-06).
 //!
 //! Deliberately absent: what other processes let in. A node's own share of the pace is all it measures, so of several nodes
 //! each closes early rather than late.

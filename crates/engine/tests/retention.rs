@@ -14,14 +14,10 @@ use onceward_domain::credit::Credits;
 use onceward_domain::facts::{Facts, Need};
 use onceward_domain::id::{AccountId, PurchaseId};
 use onceward_domain::ports::store::Work;
-use onceward_domain::retention::{Aged, RecordKind, WINDOW};
+use onceward_domain::retention::{RecordKind, WINDOW};
 use onceward_domain::time::{Millis, Timestamp};
 use onceward_testkit::block_on::block_on;
 use onceward_testkit::ids::CountingIds;
-
-fn count(house: &House, kind: RecordKind) -> usize {
-    block_on(house.store.aged(1_000, Aged::before_all(kind))).expect("it lists").len()
-}
 
 /// An order that was paid, and of which a part went back.
 fn refunded(shop: &Shop) -> PurchaseId {
@@ -58,10 +54,10 @@ fn se_04_a_refusal_is_repeated_within_its_window_and_decided_anew_after_it() {
     shop.house.clock.advance(Millis(WINDOW.0 - 1));
     shop.house.rest();
     assert!(shop.try_start(id, "pay-2").expect("it repeats").replayed, "a millisecond early");
-    assert_eq!(count(&shop.house, RecordKind::Answer), 1);
+    assert_eq!(shop.house.aged(RecordKind::Answer), 1);
     shop.house.clock.advance(Millis(1));
     shop.house.rest();
-    assert_eq!(count(&shop.house, RecordKind::Answer), 0);
+    assert_eq!(shop.house.aged(RecordKind::Answer), 0);
     assert_eq!(shop.try_start(id, "pay-2").expect("it answers"), refused);
 }
 
@@ -113,7 +109,7 @@ fn it_rests_after_every_batch_and_then_looks_once_an_hour() {
     house.clock.advance(WINDOW);
     for left in [250, 50, 0] {
         assert_eq!(step(), Next::Wait(Some(retention::REST)));
-        assert_eq!(count(&house, RecordKind::Answer), left);
+        assert_eq!(house.aged(RecordKind::Answer), left);
     }
     assert_eq!(step(), Next::Wait(Some(retention::INTERVAL)));
 }
@@ -126,5 +122,5 @@ fn records_are_kept_for_ever_where_nobody_set_a_window() {
     refuse(&house, 2);
     house.clock.advance(Millis(WINDOW.0 * 12));
     assert_eq!(house.step(Worker::Retention).expect("it steps"), Next::Wait(None));
-    assert_eq!(count(&house, RecordKind::Answer), 2);
+    assert_eq!(house.aged(RecordKind::Answer), 2);
 }

@@ -2,8 +2,8 @@
 //!
 //! Invariants: a server that tells nothing of keys is told to when a line to it is made, or is not listened to; one that keeps its
 //! settings to itself, as managed ones do, is listened to where it is heard to tell; a line that says nothing is asked whether it
-//! still is one; what primaries there are is looked up again now and then, so that a promotion is noticed. What ran out while nobody listened is never heard of: keyspace events are not kept (OT-10, documented
-//! as lossy). Deliberately absent: what a key means. Read next: `keyspace.rs`.
+//! still is one; what primaries there are is looked up again now and then, so that a promotion is noticed. What ran out while
+//! nobody listened is never heard of: keyspace events are not kept (OT-10, documented as lossy). Deliberately absent: what a key means. Read next: `keyspace.rs`.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};

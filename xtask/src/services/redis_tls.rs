@@ -34,13 +34,17 @@ const MONITORED: &str = "onceward";
 const PORT_OF_NODES: usize = 6;
 
 fn plain(place: &Place, process: &str) -> Result<u16, Failure> {
-    let index = SERVICE.processes.iter().position(|name| *name == process).ok_or("no such process")?;
-    place.port(2 * index)
+    place.port(first_port(process)?)
 }
 
 fn encrypted(place: &Place, process: &str) -> Result<u16, Failure> {
+    place.port(first_port(process)? + 1)
+}
+
+/// Which is the first of a server's two ports.
+fn first_port(process: &str) -> Result<usize, Failure> {
     let index = SERVICE.processes.iter().position(|name| *name == process).ok_or("no such process")?;
-    place.port(2 * index + 1)
+    Ok(2 * index)
 }
 
 /// Names and values of what a server needs for TLS; nobody who connects must show a certificate.

@@ -20,6 +20,7 @@ use onceward_domain::money::{Currency, Money};
 use onceward_domain::ports::admission::{Reserve, ReserveAnswer};
 use onceward_domain::ports::store::Store;
 use onceward_domain::purchase::Purchase;
+use onceward_domain::retention::{Aged, RecordKind};
 use onceward_domain::time::{Millis, Timestamp};
 use onceward_testkit::block_on::block_on;
 use onceward_testkit::clock::ManualClock;
@@ -97,6 +98,11 @@ impl House {
             })
             .collect();
         block_on(self.engine.admission().reserve(commands)).unwrap()
+    }
+
+    /// How many records of a kind may go one day.
+    pub(crate) fn aged(&self, kind: RecordKind) -> usize {
+        block_on(self.store.aged(1_000, Aged::before_all(kind))).expect("it lists").len()
     }
 
     /// One step of one worker.

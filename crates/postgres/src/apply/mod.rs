@@ -2,8 +2,8 @@
 //!
 //! Invariants: what is forgotten goes first; then the order is that of the tables' references, catalogue first; every
 //! guarded write hits exactly the rows that were decided on or the set is refused; a new row that exists already is refused
-//! by its constraint. Everything goes out in one round trip, after the numbers of new SKUs and words are known. `events` are refused: the engine has turned them into an
-//! outbox entry in `due`. Read next: `script`, `purchases`, then `history`.
+//! by its constraint. Everything goes out in one round trip, after the numbers of new SKUs and words are known. `events` are
+//! refused: the engine has turned them into an outbox entry in `due`. Read next: `script`, `purchases`, then `history`.
 
 mod catalogue;
 mod credit;

@@ -4,7 +4,7 @@
 
 use onceward_domain::retention::{Aged, Record};
 
-use super::script::{Loss, Script};
+use super::script::{Loss, Script, column};
 use crate::pipeline::params;
 use crate::queries;
 use crate::transact::Refusal;
@@ -22,27 +22,22 @@ pub(super) async fn write<'a>(script: &mut Script<'a>, records: &'a [Aged]) -> R
         }
     }
     if !answers.is_empty() {
-        let parameters = params![pick(&answers, |one| one.0), pick(&answers, |one| one.1)];
+        let parameters = params![column(&answers, |one| one.0), column(&answers, |one| one.1)];
         script.guarded(doing, queries::ANSWER_FORGET, parameters, guard(answers.len())).await?;
     }
     if !callbacks.is_empty() {
         let parameters = params![
-            pick(&callbacks, |one| one.0),
-            pick(&callbacks, |one| one.1),
-            pick(&callbacks, |one| one.2)
+            column(&callbacks, |one| one.0),
+            column(&callbacks, |one| one.1),
+            column(&callbacks, |one| one.2)
         ];
         script.guarded(doing, queries::CALLBACK_FORGET, parameters, guard(callbacks.len())).await?;
     }
     if !notices.is_empty() {
-        let parameters = params![pick(&notices, |one| one.0), pick(&notices, |one| one.1)];
+        let parameters = params![column(&notices, |one| one.0), column(&notices, |one| one.1)];
         script.guarded(doing, queries::NOTICE_FORGET, parameters, guard(notices.len())).await?;
     }
     Ok(())
-}
-
-/// One column of rows that live no longer than this call.
-fn pick<T, V>(rows: &[T], value: impl Fn(&T) -> V) -> Vec<V> {
-    rows.iter().map(value).collect()
 }
 
 fn guard(count: usize) -> (usize, impl FnOnce() -> Loss + Send) {

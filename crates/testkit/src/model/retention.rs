@@ -2,6 +2,8 @@
 //!
 //! Invariant: what goes is as it was seen. There is no index by age: the model is small.
 
+use std::sync::Arc;
+
 use onceward_domain::error::Error;
 use onceward_domain::retention::{Aged, Record, RecordKind};
 
@@ -13,25 +15,19 @@ impl Rows {
     pub(super) fn aged(&self, limit: u32, after: &Aged) -> Vec<Aged> {
         let mut all: Vec<Aged> = match after.record.kind() {
             RecordKind::Answer => {
-                let aged = |row: &onceward_domain::changes::Answered| Aged {
-                    at: row.at,
-                    record: Record::Answer(row.key.clone()),
-                };
-                self.answers.iter().filter(|(_, row)| !row.lasting).map(|(_, row)| aged(row)).collect()
+                let passing = self.answers.iter().filter(|(_, row)| !row.lasting);
+                passing.map(|(key, row)| Aged { at: row.at, record: Record::Answer(key.clone()) }).collect()
             }
             RecordKind::Callback => {
-                let aged = |row: &onceward_domain::payment::Callback| Aged {
-                    at: row.received_at,
-                    record: Record::Callback(row.provider.clone(), row.event.clone()),
+                let record = |(provider, event): &(Arc<str>, Arc<str>)| {
+                    Record::Callback(provider.clone(), event.clone())
                 };
-                self.callbacks.iter().map(|(_, row)| aged(row)).collect()
+                let rows = self.callbacks.iter();
+                rows.map(|(key, row)| Aged { at: row.received_at, record: record(key) }).collect()
             }
             RecordKind::Notice => {
-                let aged = |row: &onceward_domain::notice::Notice| Aged {
-                    at: row.updated_at,
-                    record: Record::Notice(row.id),
-                };
-                self.notices.iter().map(|(_, row)| aged(row)).collect()
+                let rows = self.notices.iter();
+                rows.map(|(id, row)| Aged { at: row.updated_at, record: Record::Notice(*id) }).collect()
             }
         };
         all.retain(|one| one > after);
