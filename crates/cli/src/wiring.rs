@@ -126,7 +126,7 @@ pub(crate) async fn open_under(
     };
     let providers = bank.iter().map(|bank| Arc::new(SandboxProvider::new(bank.clone())) as _).collect();
     let notifier = notifier(settings, sandbox)?;
-    let redis = settings.redis()?;
+    let redis = settings.redis()?.map(|options| options.with_retention(settings.retention()));
     let ports = with_redis(ports, redis.clone())?;
     let broker = Broker::open(settings)?;
     refuse_open_reservations(&*ports.store, redis.is_some()).await?;

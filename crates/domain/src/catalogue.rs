@@ -163,6 +163,18 @@ impl Bucket {
         Self { key, initial, available: initial, open_reserved: 0, committed: 0, adjustments: 0, revision: 0 }
     }
 
+    /// What a gate would count that everything the store has decided was projected onto: units of orders are committed, and nobody
+    /// is between reservation and order.
+    #[must_use]
+    pub fn settled(sku: &Sku) -> Self {
+        Self {
+            available: sku.stock.available,
+            committed: sku.stock.occupied + sku.stock.sold,
+            adjustments: sku.adjustments,
+            ..Self::full(sku.key.clone(), sku.stock.initial)
+        }
+    }
+
     /// Moves `quantity` units.
     pub fn shift(&mut self, effect: CounterEffect, quantity: u32) {
         let units = |per_unit: i8| i64::from(per_unit) * i64::from(quantity);

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use uuid::Uuid;
 
+use crate::catalogue::Stock;
 use crate::id::NoticeId;
 use crate::time::{Millis, Timestamp};
 
@@ -18,6 +19,31 @@ pub const DAY: Millis = Millis(86_400_000);
 pub const WINDOW: Millis = Millis(30 * DAY.0);
 /// The shortest window. Brokers keep a message for days, and providers repeat a callback for days: a window must outlast both.
 pub const WINDOW_MIN: Millis = Millis(7 * DAY.0);
+
+/// Whether a gate outside of the store may let go of what it keeps of a SKU (FS-14): its sale ended a window ago, and no order of it
+/// can still lose its units for want of payment. From then on the store answers what the gate did: who asks again is told
+/// what became of their request, and the counters are the stock of record. Whether all that the gate let in has had its end, the
+/// gate itself knows.
+///
+/// ```
+/// use onceward_domain::{catalogue::Stock, retention::{WINDOW, is_past}, time::Timestamp};
+/// let ended = Timestamp(1_000);
+/// let sold = Stock { initial: 5, available: 2, occupied: 0, sold: 3 };
+/// assert!(is_past(ended, &sold, WINDOW, ended.plus(WINDOW)));
+/// assert!(!is_past(ended, &sold, WINDOW, Timestamp(ended.plus(WINDOW).0 - 1)));
+/// let unpaid = Stock { available: 1, occupied: 1, ..sold };
+/// assert!(!is_past(ended, &unpaid, WINDOW, ended.plus(WINDOW)));
+/// ```
+#[must_use]
+pub fn is_past(ended_at: Timestamp, stock: &Stock, window: Millis, now: Timestamp) -> bool {
+    is_over(ended_at, window, now) && stock.occupied == 0
+}
+
+/// Whether a window is over that begins at this moment.
+#[must_use]
+pub fn is_over(since: Timestamp, window: Millis, now: Timestamp) -> bool {
+    since.plus(window) <= now
+}
 
 /// What kind of record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

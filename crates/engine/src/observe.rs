@@ -24,7 +24,7 @@ pub const SEND_ATTEMPTS: &str = "onceward_reservation_send_attempts_histogram";
 pub const OUTBOX_ATTEMPTS: &str = "onceward_outbox_attempt_count";
 
 /// Counters that are there from the start, so that an alert on one has a zero to compare with.
-const COUNTERS: [(&str, &str); 25] = [
+const COUNTERS: [(&str, &str); 26] = [
     ("onceward_reservation_created_total", "Buyers who were let in."),
     ("onceward_reservation_backlog_refused_total", "Buyers who were refused while admission was closed."),
     ("onceward_admission_closed_total", "Times that admission was closed because of what waits behind it."),
@@ -51,6 +51,10 @@ const COUNTERS: [(&str, &str); 25] = [
     ("onceward_order_expired_total", "Orders whose time was up, unpaid."),
     ("onceward_deadline_signal_lost_total", "Due orders that the sweep found, not the deadline trigger."),
     ("onceward_record_forgotten_total", "Refusals, callbacks and notices that were forgotten by age."),
+    (
+        "onceward_admission_bucket_retired_total",
+        "Buckets of the gate that went when their sale was long past.",
+    ),
     ("onceward_payment_cancel_race_total", "Money that met a cancellation, or came twice."),
     (
         "onceward_payment_contradiction_total",
@@ -282,6 +286,11 @@ pub fn notified(notifier: &'static str, notice: &Notice, result: &'static str) {
 pub fn forgotten(kind: RecordKind, count: u64) {
     counter!("onceward_record_forgotten_total").increment(count);
     tracing::info!(target: "onceward", event = "record.forgotten", kind = kind.name(), count);
+}
+
+/// The gate has let go of sales that are past.
+pub fn retired(buckets: u64) {
+    counter!("onceward_admission_bucket_retired_total").increment(buckets);
 }
 
 /// An entry was claimed for sending or relaying, for the how-manieth time.

@@ -33,6 +33,7 @@ use crate::lanes::{Batch, End, Turn, Way};
 use crate::options::Options;
 use crate::record::Record;
 use crate::reply;
+use crate::retire::Opened;
 use crate::script;
 
 /// Most buckets that are asked at once for a reservation that nobody can place.
@@ -165,7 +166,9 @@ impl Inner {
         for bucket in &sale.buckets {
             let mut part = self.core.stand(bucket).await?;
             if part.is_none_or(|stand| !stand.is_open) {
-                self.core.open(&sale, bucket).await?;
+                if self.core.open(&sale, bucket).await? == Opened::Retired {
+                    return Ok(self.core.sku(&sale.key).await?.map(|sku| Counters::settled(&sku)));
+                }
                 part = self.core.stand(bucket).await?;
             }
             let gone = || Error::new(Code::Unavailable, "reading a gate's counters: it lost its data again");
@@ -178,7 +181,9 @@ impl Inner {
         let missing = || Error::new(Code::NotFound, format!("rebuilding the gate of {key}"));
         let sale = self.core.sale(&key).await?.ok_or_else(missing)?;
         for bucket in &sale.buckets {
-            self.core.open(&sale, bucket).await?;
+            if self.core.open(&sale, bucket).await? == Opened::Retired {
+                break;
+            }
         }
         Ok(())
     }
@@ -270,6 +275,11 @@ impl Admission for RedisAdmission {
     fn rebuild(&self, key: SkuKey) -> Answer<'_, ()> {
         let inner = Arc::clone(&self.inner);
         Box::pin(self.on_runtime(async move { inner.rebuild(key).await }))
+    }
+
+    fn retire(&self) -> Answer<'_, u64> {
+        let inner = Arc::clone(&self.inner);
+        Box::pin(self.on_runtime(async move { inner.core.retire_all().await }))
     }
 
     fn counters(&self, key: SkuKey) -> Answer<'_, Option<Counters>> {

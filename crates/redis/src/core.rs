@@ -15,6 +15,7 @@ use onceward_domain::id::{PurchaseId, SkuKey};
 use onceward_domain::ports::clock::Ids;
 use onceward_domain::ports::store::Store;
 use onceward_domain::purchase::Purchase;
+use onceward_domain::time::Millis;
 use tokio::time::Instant;
 
 use crate::bucket::{Bucket, Sale};
@@ -33,6 +34,8 @@ pub(crate) struct Core {
     pub(crate) ids: Arc<dyn Ids>,
     pub(crate) time: Time,
     pub(crate) prefix: String,
+    /// See [`Options::with_retention`].
+    pub(crate) retention: Option<Millis>,
     sales: Mutex<HashMap<SkuKey, Arc<Sale>>>,
     registered: Mutex<Registered>,
     /// Buckets that are being rebuilt here.
@@ -56,13 +59,14 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl Core {
     pub(crate) fn new(options: Options, store: Arc<dyn Store>, ids: Arc<dyn Ids>) -> Self {
-        let (time, prefix) = (options.time.clone(), options.prefix.clone());
+        let (time, prefix, retention) = (options.time.clone(), options.prefix.clone(), options.retention);
         Self {
             link: Link::new(options),
             store,
             ids,
             time,
             prefix,
+            retention,
             sales: Mutex::default(),
             registered: Mutex::default(),
             rebuilding: AtomicU64::default(),
@@ -135,7 +139,44 @@ impl Core {
         self.link.call(&command).await.map(drop)
     }
 
-    /// All buckets that were ever opened, as of a second ago, with the sales they belong to.
+    /// Takes buckets off the list.
+    pub(crate) async fn strike_off(&self, buckets: &[Bucket]) -> Result<(), Error> {
+        let mut command = redis::cmd("SREM");
+        command.arg(registry(&self.prefix));
+        for bucket in buckets {
+            command.arg(bucket.id.text());
+        }
+        self.link.call(&command).await?;
+        let is_kept = |id: &BucketId| buckets.iter().all(|bucket| bucket.id != *id);
+        let mut registered = lock(&self.registered);
+        registered.buckets.retain(is_kept);
+        registered.own.retain(is_kept);
+        Ok(())
+    }
+
+    /// Says again which of its own buckets the list has lost. One that is not there has nothing to be looked through: it went with its
+    /// sale, or whoever opens it anew says so before anybody is let in.
+    async fn say_again(&self, listed: &[BucketId]) -> Result<Vec<BucketId>, Error> {
+        let listed: HashSet<&BucketId> = listed.iter().collect();
+        let is_lost = |one: &&BucketId| !listed.contains(one);
+        let lost: Vec<BucketId> = lock(&self.registered).own.iter().filter(is_lost).cloned().collect();
+        let mut there = Vec::with_capacity(lost.len());
+        for id in lost {
+            let sale = self.sale(&id.key).await?;
+            let bucket = sale.as_ref().and_then(|sale| sale.buckets.get(usize::from(id.number)));
+            match bucket {
+                // One that does not answer may well be there, and is no reason to overlook the others.
+                Some(bucket) if !matches!(self.stand(bucket).await, Ok(None)) => there.push(id),
+                Some(_) | None => drop(lock(&self.registered).own.remove(&id)),
+            }
+        }
+        if !there.is_empty() {
+            self.enlist(&there).await?;
+        }
+        Ok(there)
+    }
+
+    /// All buckets that were opened and not let go of, as of a second ago, with the sales they belong to.
     pub(crate) async fn everywhere(&self) -> Result<Vec<(Arc<Sale>, u16)>, Error> {
         const DOING: &str = "the list of buckets";
         let is_old = lock(&self.registered).read_at.is_none_or(|at| at.elapsed() > REGISTRY_AGE);
@@ -147,12 +188,7 @@ impl Core {
             for one in reply::all_bytes(DOING, answer)? {
                 buckets.extend(BucketId::parse(reply::text(DOING, &one)?));
             }
-            let lost: Vec<BucketId> =
-                lock(&self.registered).own.iter().filter(|one| !buckets.contains(one)).cloned().collect();
-            if !lost.is_empty() {
-                self.enlist(&lost).await?;
-                buckets.extend(lost);
-            }
+            buckets.extend(self.say_again(&buckets).await?);
             buckets.sort_by(|one, other| (&one.key, one.number).cmp(&(&other.key, other.number)));
             let mut registered = lock(&self.registered);
             (registered.read_at, registered.buckets) = (Some(Instant::now()), buckets);

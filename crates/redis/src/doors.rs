@@ -24,6 +24,7 @@ use crate::core::Core;
 use crate::names::{BucketId, home_of};
 use crate::record::{state_of, tail_of};
 use crate::reply;
+use crate::retire::Opened;
 use crate::script;
 
 /// Most requests of one script call: more hardly makes each cheaper, and everybody else waits for the whole call.
@@ -159,7 +160,9 @@ struct Keeper {
     sale: Arc<Sale>,
     number: u16,
     /// With the time until which it is waited for: whoever comes later hears at once that it goes on.
-    rebuild: Option<(Instant, JoinHandle<Result<(), Error>>)>,
+    rebuild: Option<(Instant, JoinHandle<Result<Opened, Error>>)>,
+    /// Whether the sale was past when the bucket was last to be opened: it stays past, and the store answers.
+    is_retired: bool,
     /// The last time that the limit was told, which nobody waits for: a store that is slow must not keep the door shut.
     told: Option<JoinHandle<()>>,
     told_at: Instant,
@@ -167,7 +170,7 @@ struct Keeper {
 
 impl Keeper {
     fn new(core: Arc<Core>, sale: Arc<Sale>, number: u16) -> Self {
-        Self { core, sale, number, rebuild: None, told: None, told_at: Instant::now() }
+        Self { core, sale, number, rebuild: None, is_retired: false, told: None, told_at: Instant::now() }
     }
 
     fn bucket(&self) -> &Bucket {
@@ -195,7 +198,7 @@ impl Keeper {
     /// Has the bucket told of a new limit, and the workers of the bucket. What cannot be read or said now is a second later.
     fn tell(&mut self) {
         let is_telling = self.told.as_ref().is_some_and(|telling| !telling.is_finished());
-        if is_telling || self.told_at.elapsed() < LIMIT_AGE {
+        if self.is_retired || is_telling || self.told_at.elapsed() < LIMIT_AGE {
             return;
         }
         self.told_at = Instant::now();
@@ -254,19 +257,25 @@ impl Keeper {
 
     /// One script call, before which the bucket is opened where it is closed.
     async fn ask(&mut self, commands: &[&Reserve]) -> Answers {
+        if self.is_retired {
+            return self.core.recall(commands).await;
+        }
         if self.rebuild.is_none()
             && let Some(answers) = self.call(commands).await?
         {
             return Ok(answers);
         }
-        self.open_anew().await?;
+        if self.open_anew().await? == Opened::Retired {
+            self.is_retired = true;
+            return self.core.recall(commands).await;
+        }
         let closed =
             || Error::new(Code::Unavailable, format!("reserving of {}: the gate is closed", self.sale.key));
         self.call(commands).await?.ok_or_else(closed)
     }
 
     /// Waits for the rebuild, but not for long.
-    async fn open_anew(&mut self) -> Result<(), Error> {
+    async fn open_anew(&mut self) -> Result<Opened, Error> {
         let (core, sale, number) = (&self.core, &self.sale, self.number);
         let (until, rebuild) = self.rebuild.get_or_insert_with(|| {
             let (core, sale) = (Arc::clone(core), Arc::clone(sale));

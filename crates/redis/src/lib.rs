@@ -37,6 +37,7 @@ mod queue;
 mod rebuild;
 mod record;
 mod reply;
+mod retire;
 mod script;
 mod standing;
 mod trigger;

@@ -10,6 +10,7 @@ use onceward_domain::error::Error;
 use crate::bucket::{Bucket, Sale};
 use crate::core::Core;
 use crate::reply;
+use crate::retire::Opened;
 use crate::script;
 
 const DOING: &str = "a loan";
@@ -45,7 +46,9 @@ impl Core {
             Some(free) => free,
             None => {
                 // Nobody has been there yet: its units are still to be handed out.
-                self.open(sale, lender).await?;
+                if self.open(sale, lender).await? == Opened::Retired {
+                    return Ok(0);
+                }
                 self.field(lender, "available").await?.unwrap_or_default()
             }
         };

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use onceward_domain::error::{Code, Error};
 use onceward_domain::ports::clock::Clock;
-use onceward_domain::time::Timestamp;
+use onceward_domain::time::{Millis, Timestamp};
 use onceward_tls::Authorities;
 use redis::io::tcp::TcpSettings;
 use redis::{Client, ConnectionAddr, ConnectionInfo, IntoConnectionInfo, TlsCertificates};
@@ -77,6 +77,8 @@ pub struct Options {
     pub(crate) time: Time,
     pub(crate) response_limit: Duration,
     pub(crate) connect_limit: Duration,
+    /// How long after its end a sale is kept; for ever, where there is none.
+    pub(crate) retention: Option<Millis>,
 }
 
 impl fmt::Debug for Options {
@@ -129,7 +131,17 @@ impl Options {
         };
         let (prefix, time, certificates) = (PREFIX.to_owned(), Time::Server, None);
         let (response_limit, connect_limit) = (RESPONSE_LIMIT, CONNECT_LIMIT);
-        Ok(Self { target, certificates, is_encrypted, prefix, time, response_limit, connect_limit })
+        let retention = None;
+        Ok(Self {
+            target,
+            certificates,
+            is_encrypted,
+            prefix,
+            time,
+            response_limit,
+            connect_limit,
+            retention,
+        })
     }
 
     /// Whether every line is encrypted, to servers that were vouched for.
@@ -175,6 +187,12 @@ impl Options {
     #[must_use]
     pub fn with_time(self, time: Time) -> Self {
         Self { time, ..self }
+    }
+
+    /// The same with a gate that lets go of a sale so long after its end (FS-14); without it, or with none, it keeps every sale.
+    #[must_use]
+    pub fn with_retention(self, retention: Option<Millis>) -> Self {
+        Self { retention, ..self }
     }
 
     /// The same with another patience for an answer.

@@ -17,6 +17,7 @@ use crate::core::Core;
 use crate::moves::{code_of, codes};
 use crate::record::record_of;
 use crate::reply;
+use crate::retire::Opened;
 use crate::script;
 use crate::standing::Stand;
 
@@ -26,6 +27,7 @@ const MOVES_OF_ONE_CALL: usize = 256;
 const CLOSED: i64 = -1;
 /// The same of a compensation, where -1 is taken.
 const CLOSED_FOR_RELEASE: i64 = -9;
+const NOTHING: i64 = 0;
 const APPLIED: i64 = 1;
 const NOT_HERE: i64 = 2;
 
@@ -158,7 +160,9 @@ impl Core {
         if let Some(codes) = self.step(bucket, steps).await? {
             return Ok(codes);
         }
-        self.open(sale, bucket).await?;
+        if self.open(sale, bucket).await? == Opened::Retired {
+            return Ok(vec![NOTHING; steps.len()]);
+        }
         self.step(bucket, steps).await?.ok_or_else(|| reply::unexpected(DOING))
     }
 
@@ -187,12 +191,14 @@ impl Core {
         let before = i64::from(number) - 1;
         let mut code = self.adjust(bucket, delta, i64::from(number), before).await?;
         if code == CLOSED {
-            self.open(&sale, bucket).await?;
+            if self.open(&sale, bucket).await? == Opened::Retired {
+                return Ok(Projected::Nothing);
+            }
             code = self.adjust(bucket, delta, i64::from(number), before).await?;
         }
         match code {
             APPLIED => Ok(Projected::Applied),
-            0 => Ok(Projected::Nothing),
+            NOTHING => Ok(Projected::Nothing),
             2 => Ok(Projected::TooEarly),
             _ => Err(reply::unexpected(DOING)),
         }
@@ -237,7 +243,9 @@ impl Core {
         if let Some(codes) = self.compensate_in(sale, bucket, commands).await? {
             return Ok(codes);
         }
-        self.open(sale, bucket).await?;
+        if self.open(sale, bucket).await? == Opened::Retired {
+            return Ok(vec![CompensateCode::Missing; commands.len()]);
+        }
         self.compensate_in(sale, bucket, commands).await?.ok_or_else(|| reply::unexpected(DOING))
     }
 
@@ -275,7 +283,8 @@ impl Core {
     }
 
     /// What no bucket knows. Where the reservation is older than the bucket's last opening, Redis has lost it, and the bucket
-    /// was opened without its units: they are free already, and nothing is added. Anything else is for a person.
+    /// was opened without its units: they are free already, and nothing is added. Where the sale is past, the bucket has gone with all
+    /// its units. Anything else is for a person.
     async fn judge_missing(
         &self,
         sale: &Sale,
@@ -301,17 +310,17 @@ impl Core {
 }
 
 impl Core {
-    /// Whether the buyer's bucket was last opened after this reservation. One that has lost writes and was not opened since
+    /// Whether the buyer's bucket was last opened after this reservation, or has gone since. One that has lost writes and was not opened since
     /// is opened first: its last opening is one that the reservation may well be younger than.
     async fn opened_after(&self, sale: &Sale, row: &Purchase) -> Result<bool, Error> {
         let bucket = sale.home(&row.user);
         let is_older = |stand: Option<Stand>| stand.is_some_and(|stand| row.reserved_at.0 < stand.since);
         match self.stand(bucket).await? {
             Some(stand) if stand.is_open => Ok(is_older(Some(stand))),
-            Some(_) | None => {
-                self.open(sale, bucket).await?;
-                Ok(is_older(self.stand(bucket).await?))
-            }
+            Some(_) | None => match self.open(sale, bucket).await? {
+                Opened::Retired => Ok(true),
+                Opened::Open => Ok(is_older(self.stand(bucket).await?)),
+            },
         }
     }
 }

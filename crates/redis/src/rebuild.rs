@@ -24,6 +24,7 @@ use crate::core::Core;
 use crate::project::Step;
 use crate::record::{digit_of, record_of};
 use crate::reply;
+use crate::retire::Opened;
 use crate::script;
 
 /// How often a rebuild begins anew because Redis lost its data meanwhile, or somebody else was faster.
@@ -45,18 +46,21 @@ struct Made {
 }
 
 impl Core {
-    /// Opens a bucket, after bringing it up to what the store has decided. Who comes while another one does it waits, and
-    /// does nothing.
-    pub(crate) async fn open(&self, sale: &Sale, bucket: &Bucket) -> Result<(), Error> {
+    /// Opens a bucket, after bringing it up to what the store has decided, unless its sale is past. Who comes while another one does
+    /// it waits, and does nothing.
+    pub(crate) async fn open(&self, sale: &Sale, bucket: &Bucket) -> Result<Opened, Error> {
         let seen = bucket.openings.load(Ordering::Acquire);
         let _turn = bucket.turn.lock().await;
         let _running = Running::of(&self.rebuilding);
         if bucket.openings.load(Ordering::Acquire) != seen {
-            return Ok(());
+            return Ok(Opened::Open);
         }
         for _round in 0..ROUNDS_LIMIT {
+            if self.retire(sale).await? {
+                return Ok(Opened::Retired);
+            }
             if self.rebuild(sale, bucket).await? {
-                return Ok(());
+                return Ok(Opened::Open);
             }
         }
         Err(Error::new(

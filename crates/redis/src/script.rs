@@ -86,6 +86,8 @@ scripts! {
     STAND "admission/stand.lua";
     /// Pages through its reservations.
     WALK "admission/walk.lua";
+    /// Drops it, once its sale is past.
+    RETIRE "admission/retire.lua";
     /// Puts work into a lane.
     PUT "queue/put.lua";
     /// Claims work.

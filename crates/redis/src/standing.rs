@@ -67,7 +67,7 @@ impl Core {
     pub(crate) async fn standing(&self, key: SkuKey) -> Result<Option<Standing>, Error> {
         let Some(sale) = self.sale(&key).await? else { return Ok(None) };
         let buckets = u16::try_from(sale.buckets.len()).expect("a SKU has few buckets");
-        let mut standing = Standing { counters: None, buckets, closed: 0, epoch: 0 };
+        let mut standing = Standing { counters: None, buckets, closed: 0, epoch: 0, is_retired: false };
         for stand in join_all(sale.buckets.iter().map(|bucket| self.stand(bucket))).await {
             let stand = stand?;
             standing.closed += u16::from(stand.is_none_or(|stand| !stand.is_open));
@@ -75,6 +75,12 @@ impl Core {
                 standing.epoch = standing.epoch.max(stand.epoch);
                 stand.add_to(standing.counters.get_or_insert_with(|| Counters::full(key.clone(), 0)));
             }
+        }
+        if standing.counters.is_none()
+            && let Some(sku) = self.past(&sale).await?
+        {
+            (standing.counters, standing.closed) = (Some(Counters::settled(&sku)), 0);
+            standing.is_retired = true;
         }
         Ok(Some(standing))
     }

@@ -8,6 +8,7 @@ use onceward_domain::due::Lane;
 use onceward_domain::notice::{Notice, work_exhausted};
 use onceward_domain::ports::clock::Clock;
 use onceward_domain::ports::due_queue::DueQueue;
+use onceward_domain::retention::WINDOW;
 use onceward_redis::{KeyspaceTrigger, RedisAdmission, RedisQueue, RedisTrigger, Time};
 use onceward_testkit::block_on::block_on;
 use onceward_testkit::conformance::admission::loss::{self, Lossy};
@@ -54,7 +55,7 @@ fn keeps_every_promise_of_a_gate(servers: Servers) {
     let grounds = Mutex::new(Vec::new());
     admission::run_all(&|clock| {
         let ground = Ground::on(servers, "gate");
-        let options = ground.options().with_time(Time::Handed(clock.clone()));
+        let options = ground.options().with_time(Time::Handed(clock.clone())).with_retention(Some(WINDOW));
         grounds.lock().expect("nobody panics with it").push(ground);
         let store = Arc::new(ModelStore::new(clock));
         let _inside = runtime.enter();

@@ -13,8 +13,11 @@ use futures_util::future::join_all;
 use onceward_domain::catalogue::Bucket;
 use onceward_domain::error::{Class, Error};
 use onceward_domain::machine::reservation::Reservation as Status;
-use onceward_domain::ports::admission::{Admission, Reserve, ReserveAnswer};
-use onceward_redis::RedisAdmission;
+use onceward_domain::ports::admission::{Admission, Reserve, ReserveAnswer, SendSettlement};
+use onceward_domain::retention::WINDOW;
+use onceward_domain::time::Millis;
+use onceward_redis::{RedisAdmission, Time};
+use onceward_testkit::clock::ManualClock;
 use sale::{Sale, id};
 use tokio::time::timeout;
 
@@ -114,7 +117,7 @@ async fn fs_19_a_buyer_is_refused_only_when_every_bucket_is_empty() {
     for number in (0..49).chain([61]) {
         assert!(gate.find(id(number)).await.unwrap().is_some(), "{number} is found without being told where");
     }
-    let claims = gate.claim_send(1_000, onceward_domain::time::Millis(30_000)).await.unwrap();
+    let claims = gate.claim_send(1_000, Millis(30_000)).await.unwrap();
     assert_eq!(claims.iter().map(|claim| claim.messages.len()).sum::<usize>(), 50);
 }
 
@@ -218,7 +221,7 @@ async fn fs_05_a_lost_list_of_buckets_is_said_again() {
     ground.lose_the_list_of_buckets();
     let sent = async {
         loop {
-            let claims = gate.claim_send(10, onceward_domain::time::Millis(30_000)).await.unwrap();
+            let claims = gate.claim_send(10, Millis(30_000)).await.unwrap();
             if let [claim] = claims.as_slice() {
                 return claim.messages[0].purchase;
             }
@@ -288,4 +291,48 @@ fn fs_18_whoever_rebuilt_a_bucket_that_was_lost_meanwhile_does_not_open_the_one_
 async fn a_server_that_keeps_every_key_is_fit_for_a_gate() {
     let ground = real::Ground::new("check");
     onceward_redis::check(ground.options()).await.unwrap();
+}
+
+#[tokio::test]
+async fn fs_14_nothing_stays_in_redis_of_a_sale_that_is_past_and_no_node_brings_it_back() {
+    let ground = real::Ground::new("past");
+    let clock = Arc::new(ManualClock::new(real::now()));
+    let sale = Sale::by(clock.clone(), 100, 2, 2).await;
+    let options = || ground.options().with_time(Time::Handed(clock.clone())).with_retention(Some(WINDOW));
+    let (gate, other) = (sale.gate(options()), sale.gate(options()));
+    let lease = Millis(30_000);
+    for (number, node) in (0..40).zip([&gate, &other].into_iter().cycle()) {
+        let answer = reserve(node, sale.command(number, &format!("u{number}"), 1)).await.unwrap();
+        assert_eq!(answer, queued(number));
+    }
+    sale.give_all_back(&gate, 0..40).await;
+    for claim in gate.claim_send(1_000, lease).await.unwrap() {
+        gate.settle_send(vec![SendSettlement::Sent(claim.held)]).await.unwrap();
+    }
+    clock.advance(Millis(120_000));
+    let overdue = gate.claim_overdue(1_000, lease).await.unwrap();
+    gate.settle_overdue(overdue).await.unwrap();
+    clock.advance(Millis(3_600_000 + WINDOW.0));
+    assert!(!ground.contents().is_empty());
+    assert_eq!(gate.retire().await.unwrap(), 2);
+    assert!(ground.contents().is_empty(), "not even the list of buckets");
+    let repeat = |number: u64| ReserveAnswer::Repeat {
+        reservation: id(number).reservation(),
+        status: Status::Compensated,
+    };
+    let asked_again = async {
+        // Longer than a list of buckets, or what a door has told of its bucket, may be old.
+        let until = tokio::time::Instant::now() + Duration::from_millis(2_500);
+        while tokio::time::Instant::now() < until {
+            for (number, node) in (0..40).zip([&other, &gate].into_iter().cycle()) {
+                let answer = reserve(node, sale.command(number, &format!("u{number}"), 1)).await.unwrap();
+                assert_eq!(answer, repeat(number));
+            }
+            assert_eq!(reserve(&other, sale.command(99, "late", 1)).await.unwrap(), ReserveAnswer::NotOpen);
+            assert!(other.claim_send(10, lease).await.unwrap().is_empty());
+        }
+    };
+    timeout(Duration::from_secs(10), asked_again).await.expect("nobody waits");
+    assert!(ground.contents().is_empty(), "nobody's asking has brought it back");
+    assert_eq!(counters(&other, &sale).await, (100, 0, 0));
 }

@@ -137,7 +137,11 @@ fn text<'a>(row: &'a Value, name: &str) -> &'a str {
 }
 
 fn state_of(gate: &Value) -> &'static str {
-    if gate["open"] == true { "open" } else { "closed" }
+    match (&gate["open"], &gate["retired"]) {
+        (Value::Bool(true), _) => "open",
+        (_, Value::Bool(true)) => "past",
+        _ => "closed",
+    }
 }
 
 /// What a gate that is not there counts is not known.
@@ -211,5 +215,6 @@ mod tests {
         let mut bytes = Vec::new();
         write_table(&mut bytes, &[lost]).unwrap();
         assert!(String::from_utf8(bytes).unwrap().contains(" -  a/s"), "what is not known is no number");
+        assert_eq!(state_of(&json!({ "open": false, "retired": true })), "past");
     }
 }

@@ -10,8 +10,8 @@ use crate::changes::ChangeSet;
 use crate::due::{Lane, Member};
 use crate::facts::{Facts, Need};
 use crate::machine::Machine;
-use crate::retention::{Aged, Record};
-use crate::time::{Millis, Timestamp};
+use crate::retention::{Aged, Record, is_over};
+use crate::time::Millis;
 
 /// The rows that a decision about these records looks at.
 #[must_use]
@@ -52,8 +52,8 @@ pub fn callback_member(provider: &str, event: &str) -> Member {
 /// ```
 #[must_use]
 pub fn forget(facts: &Facts, records: &[Aged], window: Millis) -> ChangeSet {
-    let over = |at: Timestamp| at.plus(window) <= facts.now;
-    let forgotten = records.iter().filter(|one| is_done_with(facts, one) && over(one.at)).cloned().collect();
+    let goes = |one: &&Aged| is_done_with(facts, one) && is_over(one.at, window, facts.now);
+    let forgotten = records.iter().filter(goes).cloned().collect();
     ChangeSet { forgotten, ..ChangeSet::default() }
 }
 
@@ -88,6 +88,7 @@ mod tests {
     use crate::notice::{Notice, work_exhausted};
     use crate::payment::Callback;
     use crate::retention::WINDOW;
+    use crate::time::Timestamp;
 
     const SEEN: Timestamp = Timestamp(1_000);
 

@@ -226,6 +226,8 @@ pub struct Standing {
     pub closed: u16,
     /// The newest epoch that a bucket was opened under; 0 where the gate lives in the store, which has none.
     pub epoch: i64,
+    /// Whether the gate has let go of it (FS-14): then the counters are the stock of record, and no bucket is there.
+    pub is_retired: bool,
 }
 
 /// What a node does about a gate that has lost writes.
@@ -321,6 +323,12 @@ pub trait Admission: Send + Sync {
         Box::pin(std::future::ready(Ok(())))
     }
 
+    /// Lets go of SKUs that are past ([`crate::retention::is_past`]) and that nobody waits at any more; answers how many buckets went.
+    /// Nothing to do where the gate lives in the store, whose rows are the record.
+    fn retire(&self) -> Answer<'_, u64> {
+        Box::pin(std::future::ready(Ok(0)))
+    }
+
     /// The counters of a SKU.
     fn counters(&self, key: SkuKey) -> Answer<'_, Option<Bucket>>;
 
@@ -328,7 +336,13 @@ pub trait Admission: Send + Sync {
     fn standing(&self, key: SkuKey) -> Answer<'_, Option<Standing>> {
         Box::pin(async move {
             let counters = self.counters(key).await?;
-            Ok(counters.map(|one| Standing { counters: Some(one), buckets: 1, closed: 0, epoch: 0 }))
+            Ok(counters.map(|one| Standing {
+                counters: Some(one),
+                buckets: 1,
+                closed: 0,
+                epoch: 0,
+                is_retired: false,
+            }))
         })
     }
 

@@ -26,10 +26,16 @@ pub struct GateView {
 }
 
 impl GateView {
+    /// Whether the gate has let go of it, because its sale is long past (FS-14).
+    #[must_use]
+    pub fn is_retired(&self) -> bool {
+        self.standing.as_ref().is_some_and(|standing| standing.is_retired)
+    }
+
     /// Whether buyers are let in, as far as the gate is asked: the sale's hours and a backlog are another matter.
     #[must_use]
     pub fn is_open(&self) -> bool {
-        self.standing.as_ref().is_some_and(|standing| standing.closed == 0)
+        self.standing.as_ref().is_some_and(|standing| standing.closed == 0 && !standing.is_retired)
     }
 }
 

@@ -7,7 +7,7 @@
 
 use onceward_domain::decide::forget::{forget, need};
 use onceward_domain::error::Error;
-use onceward_domain::retention::{Aged, RecordKind};
+use onceward_domain::retention::{Aged, RecordKind, is_over};
 use onceward_domain::time::Millis;
 
 use crate::engine::Engine;
@@ -26,7 +26,7 @@ const BATCH: u32 = 200;
 /// Pages of one kind that are looked through for one that may go: so many records that must stay may lie before it.
 const PAGES_LIMIT: usize = 1_000;
 
-/// Forgets a batch of the first kind that has one.
+/// Forgets a batch of the first kind that has one; where none has, the gate lets go of sales that are past (FS-14).
 ///
 /// # Errors
 /// The store's.
@@ -39,6 +39,10 @@ pub async fn step(engine: &Engine) -> Result<Next, Error> {
             return Ok(Next::Wait(Some(REST)));
         }
     }
+    let buckets = engine.admission().retire().await?;
+    if buckets > 0 {
+        observe::retired(buckets);
+    }
     Ok(Next::Wait(Some(INTERVAL)))
 }
 
@@ -48,8 +52,8 @@ async fn forget_some(engine: &Engine, kind: RecordKind, window: Millis) -> Resul
     for _ in 0..PAGES_LIMIT {
         let page = engine.store().aged(BATCH, place).await?;
         let now = engine.store().now().await?;
-        let is_over = |one: &&Aged| one.at.plus(window) <= now;
-        let over: Vec<Aged> = page.iter().take_while(is_over).cloned().collect();
+        let goes = |one: &&Aged| is_over(one.at, window, now);
+        let over: Vec<Aged> = page.iter().take_while(goes).cloned().collect();
         let Some(last) = over.last() else { break };
         place = last.clone();
         if forget(&engine.store().view(need(&over)).await?, &over, window).is_empty() {

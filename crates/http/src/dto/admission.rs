@@ -16,6 +16,8 @@ pub(crate) struct GateView {
     open: bool,
     /// Whether its counters are rows of the store of record: then there is nothing to be made anew.
     in_store: bool,
+    /// Whether the gate has let go of it, long after the sale: then the counters are the stock of record.
+    retired: bool,
     #[schema(value_type = i64, minimum = 1)]
     buckets: u16,
     /// Buckets that were never opened, or have lost writes: they are rebuilt when the next buyer comes.
@@ -38,6 +40,7 @@ impl From<&Found> for GateView {
             sku_id: found.sku.key.sku.as_str().to_owned(),
             open: found.is_open(),
             in_store: found.in_store,
+            retired: found.is_retired(),
             buckets: standing.map_or(found.sku.buckets, |one| one.buckets),
             closed_buckets: standing.map_or(found.sku.buckets, |one| one.closed),
             epoch: standing.map_or(0, |one| one.epoch),

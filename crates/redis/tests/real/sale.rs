@@ -1,6 +1,7 @@
 //! A sale in a store of record, and a gate before it by the server's own time.
 #![allow(dead_code, reason = "each test takes what it needs")]
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -8,10 +9,12 @@ use onceward_domain::catalogue::{Activity, LatePayment, Sku, Stock};
 use onceward_domain::changes::ChangeSet;
 use onceward_domain::facts::Need;
 use onceward_domain::id::{ActivityId, PurchaseId, RequestId, SkuId, SkuKey, UserId};
+use onceward_domain::machine::reservation::Reservation;
 use onceward_domain::money::{Currency, Money};
-use onceward_domain::ports::admission::Reserve;
+use onceward_domain::ports::admission::{Admission, Compensate, CompensateCode, Reserve};
 use onceward_domain::ports::clock::Clock;
 use onceward_domain::ports::store::{Store, Work};
+use onceward_domain::purchase::Purchase;
 use onceward_domain::time::{Millis, Timestamp};
 use onceward_redis::{Options, RedisAdmission};
 use onceward_testkit::ids::CountingIds;
@@ -41,7 +44,12 @@ pub(crate) struct Sale {
 impl Sale {
     /// An hour-long sale of so many units in so many buckets.
     pub(crate) async fn of(units: i64, per_user_limit: u32, buckets: u16) -> Self {
-        let now = MachineClock.now();
+        Self::by(Arc::new(MachineClock), units, per_user_limit, buckets).await
+    }
+
+    /// The same by another clock.
+    pub(crate) async fn by(clock: Arc<dyn Clock>, units: i64, per_user_limit: u32, buckets: u16) -> Self {
+        let now = clock.now();
         let key = SkuKey { activity: ActivityId::trusted("sale"), sku: SkuId::trusted("sku") };
         let activity = Activity {
             id: key.activity.clone(),
@@ -66,7 +74,7 @@ impl Sale {
             adjustments: 0,
             revision: 0,
         };
-        let sale = Self { store: Arc::new(ModelStore::new(Arc::new(MachineClock))), key, sku: sku.clone() };
+        let sale = Self { store: Arc::new(ModelStore::new(clock)), key, sku: sku.clone() };
         let changes = ChangeSet { activities: vec![activity], new_skus: vec![sku], ..ChangeSet::default() };
         sale.write(changes).await;
         sale
@@ -76,6 +84,20 @@ impl Sale {
         let decide = Arc::new(move |_: &mut _| Ok(changes.clone()));
         let work = Work { name: "test", need: Need::default(), decide };
         self.store.transact(work).await.expect("the store takes it");
+    }
+
+    /// The store has rejected these reservations and seen their units given back, and so has the gate.
+    pub(crate) async fn give_all_back(&self, gate: &RedisAdmission, numbers: Range<u64>) {
+        let (mut rows, mut commands) = (Vec::new(), Vec::new());
+        for id in numbers.map(id) {
+            let view = gate.find(id).await.expect("the gate answers").expect("it was let in");
+            rows.push(Purchase { reservation: Some(Reservation::Compensated), ..view.purchase });
+            let (key, compensation) = (self.key.clone(), id.compensation());
+            commands.push(Compensate { purchase: id, key, compensation });
+        }
+        self.write(ChangeSet { new_purchases: rows, ..ChangeSet::default() }).await;
+        let answers = gate.compensate(commands).await.expect("the gate answers");
+        assert!(answers.iter().all(|answer| *answer == CompensateCode::Applied), "{answers:?}");
     }
 
     /// Another limit from now on.
