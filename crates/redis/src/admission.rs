@@ -166,6 +166,12 @@ impl Inner {
         for bucket in &sale.buckets {
             let mut part = self.core.stand(bucket).await?;
             if part.is_none_or(|stand| !stand.is_open) {
+                // Of a sale that is past people may ask often, and there is nothing to be done about it.
+                if let Some(standing) = self.core.standing(sale.key.clone()).await?
+                    && standing.is_retired
+                {
+                    return Ok(standing.counters);
+                }
                 if self.core.open(&sale, bucket).await? == Opened::Retired {
                     return Ok(self.core.sku(&sale.key).await?.map(|sku| Counters::settled(&sku)));
                 }
