@@ -10,7 +10,7 @@
 //! `sslrootcert` names a file of authorities; without it, and as `system`, they are the system's. Two things are stricter than in
 //! libpq. `require` judges the server: an encrypted line to somebody unknown keeps no password and no order from whoever stands
 //! in between. `verify-ca` needs a file: the system's authorities vouch for everybody. A line over a socket in the file system is
-//! never encrypted.
+//! never encrypted. `connect_timeout` shortens, in whole seconds, how long a session may take to come about (`hosts`).
 //!
 //! Invariants: the URL may hold a password, so nothing of it is shown. Deliberately absent: a certificate of our own, and
 //! `allow`, which would rather not encrypt. Read next: `link`.
@@ -18,6 +18,7 @@
 use std::fmt;
 use std::path::Path;
 use std::str::FromStr;
+use std::time::Duration;
 
 use onceward_domain::error::{Code, Error};
 use onceward_tls::{Authorities, Judgement};
@@ -76,6 +77,8 @@ pub(crate) struct Address {
     /// The driver's settings.
     pub(crate) config: Config,
     pub(crate) demand: Demand,
+    /// How long a session may take to come about, where the URL says it.
+    pub(crate) patience: Option<Duration>,
     /// None where the line is never encrypted.
     pub(crate) connector: Option<MakeRustlsConnect>,
 }
@@ -110,7 +113,8 @@ impl Address {
             }
         }
         let connector = connector(&config, demand, asked.authorities.as_deref())?;
-        Ok(Self { config, demand, connector })
+        let patience = config.get_connect_timeout().copied();
+        Ok(Self { config, demand, patience, connector })
     }
 }
 

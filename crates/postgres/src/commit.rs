@@ -7,7 +7,10 @@
 //! unknown and the caller reads back by its own ids. Invariants: a commit is never cancelled; `Ok` is said only of what is
 //! committed, `Unavailable` only of what surely is not. Deliberately absent: asking again and again.
 
+use std::time::Duration;
+
 use onceward_domain::error::{Code, Error};
+use tokio::time::timeout;
 
 use crate::failure::{failed, surely_refused};
 use crate::open::Shared;
@@ -19,6 +22,10 @@ use crate::rows::get;
 /// A commit may wait for a standby for as long as it takes: until it is confirmed nobody sees what it wrote, and a time-out would
 /// not undo it but show it to everybody, unconfirmed. Sessions that wait are as many as the pool has.
 pub(crate) const COMMIT: &str = "SET LOCAL statement_timeout TO 0; COMMIT";
+
+/// How long it is asked how a transaction ended: making a session, a wait for the old one's lock, and two answers. Asking only reads,
+/// so giving up loses nothing but the knowledge.
+const RESOLVE_PATIENCE: Duration = Duration::from_secs(30);
 
 /// What the server calls a transaction that is durable.
 const COMMITTED: &str = "committed";
@@ -54,7 +61,11 @@ pub(crate) async fn commit(shared: &Shared, link: Lent, transaction: Option<Stri
     if warned {
         return Err(unknown("the server warned, and then its answer was lost").because(lost));
     }
-    match resolve(shared, &epoch, &transaction).await {
+    let resolved = timeout(RESOLVE_PATIENCE, resolve(shared, &epoch, &transaction)).await;
+    let resolved = resolved.unwrap_or_else(|_elapsed| {
+        Err(Error::new(Code::Unavailable, format!("no answer within {} s", RESOLVE_PATIENCE.as_secs())))
+    });
+    match resolved {
         Ok(Some(status)) if status == COMMITTED => Ok(()),
         Ok(Some(status)) if status == ABORTED => {
             Err(Error::new(Code::Unavailable, format!("transaction {transaction} was not committed"))

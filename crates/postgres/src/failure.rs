@@ -6,6 +6,7 @@
 
 use std::error::Error as _;
 use std::io;
+use std::time::Duration;
 
 use onceward_domain::error::{Code, Error};
 use onceward_tls::refusal;
@@ -56,6 +57,12 @@ pub(crate) fn unreachable(cause: tokio_postgres::Error) -> Error {
         (None, _) => text(doing, &cause),
     };
     Error::new(Code::Unavailable, text).because(cause)
+}
+
+/// The error of a connection that a server keeps waiting: nothing was asked of it yet either.
+pub(crate) fn silent(patience: Duration) -> Error {
+    let waited = patience.as_secs_f32();
+    Error::new(Code::Unavailable, format!("connecting to the server: it gave no answer within {waited} s"))
 }
 
 /// The error of a COMMIT, where it surely did not take effect; none where it may have.

@@ -24,6 +24,7 @@ mod due;
 mod failure;
 mod group;
 mod hold;
+mod hosts;
 mod job;
 mod link;
 mod list;

@@ -1,8 +1,9 @@
 //! One session with the server: its client, the statements it has prepared, and what the server said beside its answers.
 //!
-//! Invariants: a statement is prepared once for each session; a warning of the server is noted before the answer that follows
+//! Invariants: a session comes about in a bounded time or not at all, whatever the server says or does not say; a statement is
+//! prepared once for each session; a warning of the server is noted before the answer that follows
 //! it is handed out, so whoever has the answer sees the warning; a session that was left inside a transaction is never used
-//! again. Read next: `pool`, `commit`.
+//! again. Read next: `hosts`, `pool`, `commit`.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -10,16 +11,17 @@ use std::future::poll_fn;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use onceward_domain::error::Error;
+use onceward_domain::error::{Code, Error};
+use tokio::time::timeout;
 use tokio_postgres::error::Severity;
 use tokio_postgres::tls::TlsStream;
-use tokio_postgres::{AsyncMessage, Client, Connection, NoTls, Row, Socket, Statement};
+use tokio_postgres::{AsyncMessage, Client, Config, Connection, NoTls, Row, Socket, Statement};
 
 use crate::address::{Address, Demand};
-use crate::failure::{defect, failed, unreachable};
+use crate::failure::{defect, failed, silent, unreachable};
 use crate::pipeline::Params;
-use crate::queries;
 use crate::rows::get;
+use crate::{hosts, queries};
 
 /// A session.
 pub(crate) struct Link {
@@ -39,18 +41,34 @@ impl fmt::Debug for Link {
 }
 
 impl Link {
-    /// Opens a session. Must be called inside the runtime, whose task then carries the messages.
+    /// Opens a session with the first server that gives one. Must be called inside the runtime, whose task then carries the
+    /// messages. Nothing was asked yet that could have an effect, so one that does not come about is `Unavailable`.
     pub(crate) async fn open(address: &Address) -> Result<Self, Error> {
+        let servers = hosts::each(&address.config);
+        let patience = hosts::patience(address.patience, servers.len());
+        let mut refused = Error::new(Code::Unavailable, "connecting to the server: none is named");
+        for server in &servers {
+            // The server's own time-outs begin with the session, and a server that hangs keeps none.
+            refused = match timeout(patience, Self::begin(server, address)).await {
+                Ok(Ok(link)) => return Ok(link),
+                Ok(Err(cause)) => cause,
+                Err(_elapsed) => silent(patience),
+            };
+        }
+        Err(refused)
+    }
+
+    async fn begin(server: &Config, address: &Address) -> Result<Self, Error> {
         let warned = Arc::new(AtomicBool::new(false));
         let heard = Arc::clone(&warned);
         let client = match address.connector.clone() {
             None => {
-                let (client, connection) = address.config.connect(NoTls).await.map_err(unreachable)?;
+                let (client, connection) = server.connect(NoTls).await.map_err(unreachable)?;
                 tokio::spawn(carry(connection, heard));
                 client
             }
             Some(tls) => {
-                let (client, connection) = address.config.connect(tls).await.map_err(unreachable)?;
+                let (client, connection) = server.connect(tls).await.map_err(unreachable)?;
                 tokio::spawn(carry(connection, heard));
                 client
             }

@@ -1,13 +1,13 @@
 //! Sessions for works and questions: as many as were allowed, made when they are needed, and given up when they are spoilt.
 //!
-//! Invariants: the number has a limit, and so has the wait for one; a session that is closed, or was left inside a transaction,
-//! is never handed out again. Works have plans that do not change with the size of the tables; sums over everything have a
-//! pool of their own, in which the planner is free. Read next: `link`.
+//! Invariants: the number has a limit, and so have the wait for one and its making; a session that is closed, or was left inside
+//! a transaction, is never handed out again. Works have plans that do not change with the size of the tables; sums over
+//! everything have a pool of their own, in which the planner is free. Read next: `link`.
 
 use std::fmt;
 use std::time::Duration;
 
-use deadpool::managed::{self, Metrics, PoolError, RecycleError, RecycleResult};
+use deadpool::managed::{self, Metrics, PoolError, RecycleError, RecycleResult, TimeoutType};
 use onceward_domain::error::{Code, Error};
 use tokio_postgres::config::TargetSessionAttrs;
 
@@ -18,7 +18,11 @@ use crate::link::Link;
 /// How long a work waits for a session before it is told to come back later.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// How long a connection may take to come about.
+/// How long the pool waits for a new session: all that opening one may take (`hosts::PATIENCE`), and what the server lets a lock be
+/// waited for, whether or not it keeps to that.
+const MAKE_PATIENCE: Duration = Duration::from_secs(25);
+
+/// How long a machine may take to accept a connection.
 const CONNECT_PATIENCE: Duration = Duration::from_secs(5);
 
 /// A peer that says nothing for this long is asked whether it is still there, so often, and then given up.
@@ -27,8 +31,10 @@ const ASK_AGAIN: Duration = Duration::from_secs(10);
 const ASKED_LIMIT: u32 = 3;
 
 /// What every session is started with. A transaction that was forgotten, a lock that nobody gives free and a statement that
-/// never ends have an end.
-const SESSION: &str = "-c idle_in_transaction_session_timeout=60s -c lock_timeout=5s -c client_encoding=UTF8";
+/// never ends have an end. So has the session of a host that died without a word, and with it what it holds: the server asks whether
+/// it is there as we ask for the server. Over a socket in the file system nobody dies alone, and these are ignored.
+const SESSION: &str = "-c idle_in_transaction_session_timeout=60s -c lock_timeout=5s -c client_encoding=UTF8 \
+                       -c tcp_keepalives_idle=30 -c tcp_keepalives_interval=10 -c tcp_keepalives_count=3 -c tcp_user_timeout=60s";
 
 /// Works look up few rows by key among many, whatever the statistics say: a plan that was made while a table was empty must
 /// still be right when it is not, and none is made again for each call. What disabled ways would cost must not wake the compiler.
@@ -118,6 +124,7 @@ impl Pool {
         let sessions = managed::Pool::builder(Maker { address, tenure })
             .max_size(limit.max(1))
             .wait_timeout(Some(PATIENCE))
+            .create_timeout(Some(MAKE_PATIENCE))
             .runtime(deadpool::Runtime::Tokio1)
             .build()
             .map_err(|cause| Error::new(Code::Unavailable, "making a pool").because(cause.to_string()))?;
@@ -129,7 +136,10 @@ impl Pool {
         self.sessions.get().await.map_err(|cause| match cause {
             PoolError::Backend(error) => error,
             PoolError::Closed => Error::new(Code::Unavailable, "the store is closed"),
-            PoolError::Timeout(_) => {
+            PoolError::Timeout(TimeoutType::Create) => {
+                Error::new(Code::Unavailable, "no session with the server came about in time")
+            }
+            PoolError::Timeout(TimeoutType::Wait | TimeoutType::Recycle) => {
                 Error::new(Code::Unavailable, "no session with the server became free in time")
             }
             PoolError::NoRuntimeSpecified | PoolError::PostCreateHook(_) => {

@@ -202,6 +202,24 @@ fn reference_003_9_8_a_lost_commit_answer_is_asked_for_on_a_new_connection() {
 }
 
 #[test]
+fn dr_02_a_lost_commit_answer_is_unknown_where_the_server_has_fallen_silent() {
+    let ground = Ground::new("voice");
+    let url = ground.migrated();
+    let (proxy, through) = Proxy::to(&url);
+    let store = ground.open(&format!("{through}&connect_timeout=1"), Some(clock()));
+    proxy.arm(Loss::AnswerAndVoice);
+    let unknown = write(&store, putting("voice")).unwrap_err();
+    assert!(proxy.has_struck());
+    assert_eq!(unknown.code(), Code::OutcomeUnknown, "{unknown}");
+    assert!(unknown.operator_text().contains("gave no answer within 1 s"), "{unknown}");
+    let later = write(&store, putting("later")).unwrap_err();
+    assert_eq!(later.code(), Code::Unavailable, "{later}: nothing of it was said yet");
+    let direct = ground.open(&url, Some(clock()));
+    let is_there = (0..10_000).any(|_look| members(&direct).len() == 1);
+    assert!(is_there);
+}
+
+#[test]
 fn a_commit_that_comes_with_a_warning_is_an_unknown_outcome() {
     let ground = Ground::new("warning");
     let url = ground.migrated();

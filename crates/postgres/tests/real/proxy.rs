@@ -16,6 +16,8 @@ pub(crate) enum Loss {
     Request = 2,
     /// It arrives, its answer does not, and nobody gets through any more.
     AnswerAndWay = 3,
+    /// The same, but whoever comes is let wait.
+    AnswerAndVoice = 4,
 }
 
 const NOTHING: u8 = 0;
@@ -34,12 +36,19 @@ impl Proxy {
         let (server, path) = rest.split_once('/').unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
-        let (armed, closed) = (Arc::new(AtomicU8::new(NOTHING)), Arc::new(AtomicBool::new(false)));
+        let (armed, closed) = (Arc::new(AtomicU8::new(NOTHING)), Arc::new(AtomicU8::new(NOTHING)));
         let (server, watched) = (server.to_owned(), Arc::clone(&armed));
         thread::spawn(move || {
+            let mut waiting = Vec::new();
             for client in listener.incoming().map_while(Result::ok) {
-                if closed.load(Ordering::SeqCst) {
-                    continue;
+                match closed.load(Ordering::SeqCst) {
+                    NOTHING => {}
+                    // Nobody ever looks at them again.
+                    voice if voice == Loss::AnswerAndVoice as u8 => {
+                        waiting.push(client);
+                        continue;
+                    }
+                    _ => continue,
                 }
                 let server = TcpStream::connect(&server).unwrap();
                 carry(client, server, (&watched, &closed));
@@ -60,7 +69,7 @@ impl Proxy {
     }
 }
 
-fn carry(client: TcpStream, server: TcpStream, (armed, closed): (&Arc<AtomicU8>, &Arc<AtomicBool>)) {
+fn carry(client: TcpStream, server: TcpStream, (armed, closed): (&Arc<AtomicU8>, &Arc<AtomicU8>)) {
     let deaf = Arc::new(AtomicBool::new(false));
     let (mut from_server, mut to_client) = (server.try_clone().unwrap(), client.try_clone().unwrap());
     let is_deaf = Arc::clone(&deaf);
@@ -81,7 +90,9 @@ fn carry(client: TcpStream, server: TcpStream, (armed, closed): (&Arc<AtomicU8>,
             let met = bytes[..count].windows(COMMIT.len()).any(|window| window == COMMIT);
             let loss = if met { armed.swap(NOTHING, Ordering::SeqCst) } else { NOTHING };
             deaf.fetch_or(loss != NOTHING, Ordering::SeqCst);
-            closed.fetch_or(loss == Loss::AnswerAndWay as u8, Ordering::SeqCst);
+            if loss >= Loss::AnswerAndWay as u8 {
+                closed.store(loss, Ordering::SeqCst);
+            }
             if loss != Loss::Request as u8 && to_server.write_all(&bytes[..count]).is_err() {
                 break;
             }
