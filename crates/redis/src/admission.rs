@@ -12,12 +12,12 @@ use futures_util::future::join_all;
 use onceward_domain::catalogue::Bucket as Counters;
 use onceward_domain::error::{Code, Error};
 use onceward_domain::event::Event;
-use onceward_domain::id::{PurchaseId, SkuKey};
+use onceward_domain::id::{PurchaseId, SkuKey, UserId};
 use onceward_domain::machine::admission::Admission as State;
 use onceward_domain::machine::transport::Transport;
 use onceward_domain::ports::Answer;
 use onceward_domain::ports::admission::{
-    Admission, AdmissionView, Compensate, CompensateCode, OverdueClaim, Projected, Rebuilds, Reserve,
+    Admission, AdmissionView, Compensate, CompensateCode, OverdueClaim, Part, Projected, Rebuilds, Reserve,
     ReserveAnswer, SendClaim, SendSettlement, Standing, Unsent,
 };
 use onceward_domain::ports::clock::Ids;
@@ -93,6 +93,21 @@ impl Inner {
         }
     }
 
+    async fn find_at(
+        &self,
+        id: PurchaseId,
+        key: &SkuKey,
+        user: &UserId,
+    ) -> Result<Option<AdmissionView>, Error> {
+        let row = self.core.purchases(vec![id]).await?.remove(&id).filter(|row| row.route == Route::Flash);
+        if let Some(row) = row {
+            return self.find_row(row).await.map(Some);
+        }
+        let Some(sale) = self.core.sale(key).await? else { return Ok(None) };
+        let view = self.find_in(sale.home(user), id).await?;
+        Ok(view.filter(|view| view.purchase.route == Route::Flash))
+    }
+
     /// A reservation that the store knows: its row is right, the gate only adds what it keeps itself.
     async fn find_row(&self, mut row: Purchase) -> Result<AdmissionView, Error> {
         let key = row.lines[0].key.clone();
@@ -111,18 +126,22 @@ impl Inner {
     /// One that only the gate knows: its id does not say in which bucket.
     async fn find_anywhere(&self, id: PurchaseId) -> Result<Option<AdmissionView>, Error> {
         let everywhere = self.core.everywhere().await?;
+        let mut failed = None;
         for part in everywhere.chunks(LOOKS_AT_ONCE) {
             let look = |(sale, number): &(Arc<Sale>, u16)| {
                 let (sale, number) = (Arc::clone(sale), usize::from(*number));
                 async move { self.find_in(&sale.buckets[number], id).await }
             };
             for found in join_all(part.iter().map(look)).await {
-                if let Some(view) = found?.filter(|view| view.purchase.route == Route::Flash) {
-                    return Ok(Some(view));
+                match found {
+                    Ok(Some(view)) if view.purchase.route == Route::Flash => return Ok(Some(view)),
+                    Ok(_) => {}
+                    Err(error) => failed = Some(error),
                 }
             }
         }
-        Ok(None)
+        // It may be where nobody answers.
+        failed.map_or(Ok(None), Err)
     }
 
     async fn find_in(&self, bucket: &Bucket, id: PurchaseId) -> Result<Option<AdmissionView>, Error> {
@@ -163,7 +182,7 @@ impl Inner {
     async fn counters(&self, key: SkuKey) -> Result<Option<Counters>, Error> {
         let Some(sale) = self.core.sale(&key).await? else { return Ok(None) };
         let mut sum = Counters::full(key, 0);
-        for bucket in &sale.buckets {
+        for (number, bucket) in sale.buckets.iter().enumerate() {
             let mut part = self.core.stand(bucket).await?;
             if part.is_none_or(|stand| !stand.is_open) {
                 // Of a sale that is past people may ask often, and there is nothing to be done about it.
@@ -172,7 +191,7 @@ impl Inner {
                 {
                     return Ok(standing.counters);
                 }
-                if self.core.open(&sale, bucket).await? == Opened::Retired {
+                if self.core.open_soon(&sale, number).await? == Opened::Retired {
                     return Ok(self.core.sku(&sale.key).await?.map(|sku| Counters::settled(&sku)));
                 }
                 part = self.core.stand(bucket).await?;
@@ -186,12 +205,16 @@ impl Inner {
     async fn rebuild(&self, key: SkuKey) -> Result<(), Error> {
         let missing = || Error::new(Code::NotFound, format!("rebuilding the gate of {key}"));
         let sale = self.core.sale(&key).await?.ok_or_else(missing)?;
+        let mut failed = None;
         for bucket in &sale.buckets {
-            if self.core.open(&sale, bucket).await? == Opened::Retired {
-                break;
+            match self.core.open(&sale, bucket).await {
+                Ok(Opened::Open) => {}
+                Ok(Opened::Retired) => break,
+                // One that cannot be opened leaves the others to be opened.
+                Err(error) => failed = Some(error),
             }
         }
-        Ok(())
+        failed.map_or(Ok(()), Err)
     }
 }
 
@@ -214,6 +237,20 @@ impl Admission for RedisAdmission {
     fn reserve_each(&self, commands: Vec<Reserve>) -> Answer<'_, Vec<Result<ReserveAnswer, Error>>> {
         let inner = Arc::clone(&self.inner);
         Box::pin(self.on_runtime(async move { inner.doors.reserve_each(commands).await }))
+    }
+
+    fn part(&self, command: &Reserve) -> Part {
+        self.inner.core.part(command)
+    }
+
+    fn find_at(
+        &self,
+        purchase: PurchaseId,
+        key: &SkuKey,
+        user: &UserId,
+    ) -> Answer<'_, Option<AdmissionView>> {
+        let (inner, key, user) = (Arc::clone(&self.inner), key.clone(), user.clone());
+        Box::pin(self.on_runtime(async move { inner.find_at(purchase, &key, &user).await }))
     }
 
     fn find(&self, purchase: PurchaseId) -> Answer<'_, Option<AdmissionView>> {
@@ -264,12 +301,12 @@ impl Admission for RedisAdmission {
         Box::pin(self.on_runtime(async move { inner.core.next(Way::Overdue).await }))
     }
 
-    fn project(&self, events: Vec<Event>) -> Answer<'_, Vec<Projected>> {
+    fn project(&self, events: Vec<Event>) -> Answer<'_, Vec<Result<Projected, Error>>> {
         let inner = Arc::clone(&self.inner);
-        Box::pin(self.on_runtime(async move { inner.core.project(&events).await }))
+        Box::pin(self.on_runtime(async move { Ok(inner.core.project(&events).await) }))
     }
 
-    fn compensate(&self, commands: Vec<Compensate>) -> Answer<'_, Vec<CompensateCode>> {
+    fn compensate(&self, commands: Vec<Compensate>) -> Answer<'_, Vec<Result<CompensateCode, Error>>> {
         let inner = Arc::clone(&self.inner);
         Box::pin(self.on_runtime(async move { inner.core.compensate(&commands).await }))
     }

@@ -4,6 +4,7 @@
 //! older than a second.
 
 use std::collections::{HashMap, HashSet};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -12,6 +13,7 @@ use onceward_domain::catalogue::Sku;
 use onceward_domain::error::Error;
 use onceward_domain::facts::Need;
 use onceward_domain::id::{PurchaseId, SkuKey};
+use onceward_domain::ports::admission::{Part, Reserve};
 use onceward_domain::ports::clock::Ids;
 use onceward_domain::ports::store::Store;
 use onceward_domain::purchase::Purchase;
@@ -88,6 +90,14 @@ impl Core {
         let sale =
             sales.entry(key.clone()).or_insert_with(|| Arc::new(Sale::new(&self.prefix, activity, &sku)));
         Ok(Some(Arc::clone(sale)))
+    }
+
+    /// The bucket of a buyer, as a number that is its own; of a sale that was not heard of yet, one for all of it.
+    pub(crate) fn part(&self, command: &Reserve) -> Part {
+        let known = lock(&self.sales).get(&command.key).map(Arc::clone);
+        let mut digest = DefaultHasher::new();
+        (&command.key, known.map(|sale| sale.home_number(&command.user))).hash(&mut digest);
+        Part(digest.finish())
     }
 
     /// The SKU as it is now.
@@ -176,22 +186,21 @@ impl Core {
         Ok(there)
     }
 
-    /// All buckets that were opened and not let go of, as of a second ago, with the sales they belong to.
+    /// All buckets that were opened and not let go of, as of a second ago, with the sales they belong to. The list's own server may be
+    /// away while those of the buckets are there: then they are the ones that it named last.
     pub(crate) async fn everywhere(&self) -> Result<Vec<(Arc<Sale>, u16)>, Error> {
-        const DOING: &str = "the list of buckets";
         let is_old = lock(&self.registered).read_at.is_none_or(|at| at.elapsed() > REGISTRY_AGE);
         if is_old {
-            let mut command = redis::cmd("SMEMBERS");
-            command.arg(registry(&self.prefix));
-            let answer = reply::list(DOING, self.link.call(&command).await?)?;
-            let mut buckets: Vec<BucketId> = Vec::with_capacity(answer.len());
-            for one in reply::all_bytes(DOING, answer)? {
-                buckets.extend(BucketId::parse(reply::text(DOING, &one)?));
-            }
-            buckets.extend(self.say_again(&buckets).await?);
-            buckets.sort_by(|one, other| (&one.key, one.number).cmp(&(&other.key, other.number)));
+            let read = self.read_registry().await;
             let mut registered = lock(&self.registered);
-            (registered.read_at, registered.buckets) = (Some(Instant::now()), buckets);
+            match read {
+                Ok(buckets) => registered.buckets = buckets,
+                Err(error) if registered.buckets.is_empty() => return Err(error),
+                Err(error) => {
+                    tracing::warn!(target: "onceward", event = "admission.list_unread", ?error);
+                }
+            }
+            registered.read_at = Some(Instant::now());
         }
         let known = lock(&self.registered).buckets.clone();
         let mut found = Vec::with_capacity(known.len());
@@ -202,5 +211,20 @@ impl Core {
             }
         }
         Ok(found)
+    }
+
+    /// The list, with what it has lost of this node's own.
+    async fn read_registry(&self) -> Result<Vec<BucketId>, Error> {
+        const DOING: &str = "the list of buckets";
+        let mut command = redis::cmd("SMEMBERS");
+        command.arg(registry(&self.prefix));
+        let answer = reply::list(DOING, self.link.call(&command).await?)?;
+        let mut buckets: Vec<BucketId> = Vec::with_capacity(answer.len());
+        for one in reply::all_bytes(DOING, answer)? {
+            buckets.extend(BucketId::parse(reply::text(DOING, &one)?));
+        }
+        buckets.extend(self.say_again(&buckets).await?);
+        buckets.sort_by(|one, other| (&one.key, one.number).cmp(&(&other.key, other.number)));
+        Ok(buckets)
     }
 }

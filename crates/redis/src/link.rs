@@ -2,9 +2,11 @@
 //!
 //! Invariants: one connection carries everybody's calls, so nothing that blocks may go over it; a call that could not be sent
 //! is known not to have happened, one whose answer is missing is not (DR-02); a call is never repeated here, except where the
-//! server has said that it did not know the script. Read next: `failure.rs`.
+//! server has said that it did not know the script; while one server of several hangs, nobody waits who does not come to it (FS-19).
+//! Read next: `failure.rs`.
 
 use std::io;
+use std::sync::Arc;
 
 use redis::aio::{ConnectionLike, MultiplexedConnection};
 use redis::cluster::ClusterClient;
@@ -25,7 +27,7 @@ const REDIRECTIONS_LIMIT: u32 = 4;
 
 pub(crate) struct Link {
     options: Options,
-    line: Mutex<Line>,
+    line: Arc<Mutex<Line>>,
 }
 
 #[derive(Default)]
@@ -35,6 +37,8 @@ struct Line {
     connection: Option<Connection>,
     /// When the last try to connect failed: whoever waited for it meanwhile has heard so, and does not try in turn.
     failed_at: Option<Instant>,
+    /// Whether another connection is being made beside the one there is.
+    is_renewed: bool,
 }
 
 #[derive(Clone)]
@@ -54,7 +58,7 @@ impl Connection {
 
 impl Link {
     pub(crate) fn new(options: Options) -> Self {
-        Self { options, line: Mutex::default() }
+        Self { options, line: Arc::default() }
     }
 
     /// Sends one command and waits for its answer.
@@ -85,10 +89,34 @@ impl Link {
         {
             let mut line = self.line.lock().await;
             if line.number == number {
-                line.connection = None;
+                match connection {
+                    Connection::Cluster(_) if cause.is_timeout() => self.renew(&mut line),
+                    Connection::One(_) | Connection::Cluster(_) => line.connection = None,
+                }
             }
         }
         answer.map_err(|cause| (Stage::Sent, cause))
+    }
+
+    /// One server of several hangs: perhaps another one has its slots by now, which a new connection would learn. Until it is made,
+    /// everybody goes on over the present one, over which the other servers answer.
+    fn renew(&self, line: &mut Line) {
+        if line.is_renewed {
+            return;
+        }
+        line.is_renewed = true;
+        let (options, line, number) = (self.options.clone(), Arc::clone(&self.line), line.number);
+        tokio::spawn(async move {
+            let made = connect(&options).await;
+            let mut line = line.lock().await;
+            line.is_renewed = false;
+            if let Ok(made) = made
+                && line.number == number
+            {
+                line.connection = Some(made);
+                line.number += 1;
+            }
+        });
     }
 
     async fn connection(&self) -> Result<(u64, Connection), RedisError> {
@@ -98,40 +126,12 @@ impl Link {
             if line.failed_at.is_some_and(|failed_at| asked_at < failed_at) {
                 return Err(RedisError::from(io::Error::from(io::ErrorKind::NotConnected)));
             }
-            let made = self.connect().await.inspect_err(|_| line.failed_at = Some(Instant::now()))?;
+            let made = connect(&self.options).await.inspect_err(|_| line.failed_at = Some(Instant::now()))?;
             line.connection = Some(made);
             line.number += 1;
         }
         let connection = line.connection.clone().expect("it was made above");
         Ok((line.number, connection))
-    }
-
-    async fn connect(&self) -> Result<Connection, RedisError> {
-        let Options { target, certificates, response_limit, connect_limit, .. } = &self.options;
-        let config = patience(&self.options);
-        match target {
-            Target::Single(server) => {
-                let client = Client::open(server.clone())?;
-                client.get_multiplexed_async_connection_with_config(&config).await.map(Connection::One)
-            }
-            Target::Sentinel { sentinels, service } => {
-                let mut client = sentinel(&self.options, sentinels, service)?;
-                client.get_async_connection_with_config(&config).await.map(Connection::One)
-            }
-            Target::Cluster(servers) => {
-                let builder = ClusterClient::builder(servers.clone())
-                    .tcp_settings(tcp())
-                    .connection_timeout(*connect_limit)
-                    .response_timeout(*response_limit)
-                    .retries(REDIRECTIONS_LIMIT);
-                let builder = match certificates {
-                    Some(certificates) => builder.certs(certificates.clone()),
-                    None => builder,
-                };
-                let client = builder.build()?;
-                client.get_async_connection().await.map(Connection::Cluster)
-            }
-        }
     }
 
     /// Asks for what a gate relies on: that nothing is evicted (design.md §5).
@@ -153,5 +153,33 @@ impl Link {
             }
         }
         Ok(())
+    }
+}
+
+async fn connect(options: &Options) -> Result<Connection, RedisError> {
+    let Options { target, certificates, response_limit, connect_limit, .. } = options;
+    let config = patience(options);
+    match target {
+        Target::Single(server) => {
+            let client = Client::open(server.clone())?;
+            client.get_multiplexed_async_connection_with_config(&config).await.map(Connection::One)
+        }
+        Target::Sentinel { sentinels, service } => {
+            let mut client = sentinel(options, sentinels, service)?;
+            client.get_async_connection_with_config(&config).await.map(Connection::One)
+        }
+        Target::Cluster(servers) => {
+            let builder = ClusterClient::builder(servers.clone())
+                .tcp_settings(tcp())
+                .connection_timeout(*connect_limit)
+                .response_timeout(*response_limit)
+                .retries(REDIRECTIONS_LIMIT);
+            let builder = match certificates {
+                Some(certificates) => builder.certs(certificates.clone()),
+                None => builder,
+            };
+            let client = builder.build()?;
+            client.get_async_connection().await.map(Connection::Cluster)
+        }
     }
 }

@@ -44,14 +44,22 @@ impl Core {
             .filter(|(sale, _)| is_over(sale.activity.ends_at, window, now))
             .map(|(sale, _)| (&sale.key, sale))
             .collect();
-        let mut gone = 0;
+        let (mut gone, mut failed) = (0, None);
         for sale in ended.into_values() {
-            if self.retire(sale).await? {
-                tracing::info!(target: "onceward", event = "admission.retired", sku = %sale.key);
-                gone += u64::try_from(sale.buckets.len()).unwrap_or(u64::MAX);
+            match self.retire(sale).await {
+                Ok(true) => {
+                    tracing::info!(target: "onceward", event = "admission.retired", sku = %sale.key);
+                    gone += u64::try_from(sale.buckets.len()).unwrap_or(u64::MAX);
+                }
+                Ok(false) => {}
+                // One that cannot be let go of leaves the others to be let go of.
+                Err(error) => failed = Some(error),
             }
         }
-        Ok(gone)
+        match failed {
+            Some(error) if gone == 0 => Err(error),
+            Some(_) | None => Ok(gone),
+        }
     }
 
     /// Drops the buckets of a SKU that is past, where nobody waits at any of them. Says whether all are gone.

@@ -17,7 +17,7 @@ use onceward_domain::time::Timestamp;
 
 use crate::engine::Engine;
 use crate::operations::job;
-use crate::store_bus::lane_of;
+use crate::store_bus::{aside_of, lane_of};
 
 /// So far the unsent reservations of a gate outside of the store are counted.
 const UNSENT_LIMIT: u64 = 100_000;
@@ -35,7 +35,7 @@ pub struct QueueStatus {
 #[must_use]
 pub fn known_lanes() -> BTreeSet<Lane> {
     let named = Lane::KNOWN.iter().map(|name| Lane::new(name));
-    named.chain(Topic::ALL.into_iter().map(lane_of)).collect()
+    named.chain(Topic::ALL.into_iter().map(lane_of)).chain([aside_of(Topic::Events)]).collect()
 }
 
 /// Every queue, by name, and the store's time.
@@ -43,7 +43,8 @@ pub fn known_lanes() -> BTreeSet<Lane> {
 /// # Errors
 /// The store's.
 pub async fn queues(engine: &Engine) -> Result<(Timestamp, Vec<QueueStatus>), Error> {
-    let found = engine.store().lanes().await?;
+    let mut found = engine.store().lanes().await?;
+    found.retain(|one| one.lane.is_work());
     let mut names = known_lanes();
     names.extend(found.iter().map(|one| one.lane.living().unwrap_or_else(|| one.lane.clone())));
     let status = |lane: Lane| {

@@ -17,13 +17,13 @@ use onceward_domain::id::PurchaseId;
 use onceward_domain::ports::admission::Birth;
 use onceward_domain::ports::bus::{Delivery, Settlement, Topic};
 use onceward_domain::purchase::InboxResult;
-use onceward_domain::time::Millis;
+use onceward_domain::time::{Millis, Timestamp};
 
 use crate::engine::Engine;
-use crate::execute::{execute, may_be_one, transact};
+use crate::execute::{decide_apart, execute, transact};
 use crate::governor::Word;
 use crate::observe;
-use crate::outage::{is_outage, try_to_write};
+use crate::outage::{outage_in, try_to_write};
 use crate::wire;
 use crate::workers::{Next, need_of_messages, strays, wait_of_delivery, wait_until};
 
@@ -33,7 +33,8 @@ use crate::workers::{Next, need_of_messages, strays, wait_of_delivery, wait_unti
 /// The bus's or the store's; what was not settled comes again.
 pub async fn step(engine: &Engine) -> Result<Next, Error> {
     let settings = engine.settings();
-    if let Some(rest) = rest(engine).await? {
+    if let Some((rest, now)) = rest(engine).await? {
+        say_how_far(engine, Some(now)).await?;
         return Ok(Next::Wait(Some(rest)));
     }
     let outage = engine.outage(Topic::OrderCreate);
@@ -42,30 +43,32 @@ pub async fn step(engine: &Engine) -> Result<Next, Error> {
     let deliveries = engine.bus().consume(Topic::OrderCreate, limit, settings.lease).await?;
     engine.governor().taken(&deliveries);
     if deliveries.is_empty() {
-        say_how_far(engine).await?;
+        say_how_far(engine, None).await?;
         return wait_until(engine, engine.bus().next_delivery(Topic::OrderCreate).await?).await;
     }
     outage
         .decide_all(engine, Topic::OrderCreate, &deliveries, |engine, batch| Box::pin(handle(engine, batch)))
         .await?;
-    say_how_far(engine).await?;
     if settings.governor.orders_per_second.is_some() {
         engine.governor().asked(engine.store().now().await?, deliveries.len(), &settings.governor);
     }
     Ok(Next::Again)
 }
 
-/// How long the consumer rests so that the store is asked for no more than it can do (FS-17).
-async fn rest(engine: &Engine) -> Result<Option<Millis>, Error> {
+/// How long the consumer rests from now on, so that the store is asked for no more than it can do (FS-17).
+async fn rest(engine: &Engine) -> Result<Option<(Millis, Timestamp)>, Error> {
     if engine.settings().governor.orders_per_second.is_none() {
         return Ok(None);
     }
-    Ok(engine.governor().rest(engine.store().now().await?))
+    let now = engine.store().now().await?;
+    Ok(engine.governor().rest(now).map(|rest| (rest, now)))
 }
 
-/// Tells the deadline workers of every process whether these consumers are far behind (FS-17).
-async fn say_how_far(engine: &Engine) -> Result<(), Error> {
-    let Some(word) = engine.governor().word(&engine.settings().governor, || engine.ids().member()) else {
+/// Tells the deadline workers of every process whether these consumers are far behind (FS-17). It is said after every batch and in
+/// every rest, because several batches and a rest may take longer than what was said holds.
+async fn say_how_far(engine: &Engine, resting: Option<Timestamp>) -> Result<(), Error> {
+    let name = || engine.ids().member();
+    let Some(word) = engine.governor().word(&engine.settings().governor, resting, name) else {
         return Ok(());
     };
     let changes = match &word {
@@ -105,14 +108,23 @@ async fn handle(engine: &Engine, batch: &[Delivery]) -> Result<Vec<Settlement>, 
         one.birth = birth;
     }
     let ids: Vec<PurchaseId> = incoming.iter().map(|one| one.message.purchase).collect();
-    let mut outcomes = decide(engine, incoming).await;
+    let mut outcomes = decide_apart(incoming, |part| Box::pin(decide(engine, part))).await;
     if let Some(error) = outage_in(&mut outcomes) {
         return Err(error);
     }
-    let refused_before = ids.into_iter().zip(&outcomes).filter(|(_, outcome)| is_refused_before(outcome));
-    strays::give_back(engine, refused_before.map(|(id, _)| id).collect()).await?;
-    for (delivery, outcome) in deliveries.into_iter().zip(outcomes) {
-        settlements.push(conclude(engine, delivery, outcome));
+    if let Err(error) = say_how_far(engine, None).await {
+        // These are decided all the same, and it is said with the next ones.
+        tracing::warn!(target: "onceward", event = "behind.not_said", ?error);
+    }
+    let refused_before = ids.iter().zip(&outcomes).filter(|(_, outcome)| is_refused_before(outcome));
+    let kept = strays::give_back(engine, refused_before.map(|(id, _)| *id).collect()).await?;
+    for ((delivery, id), outcome) in deliveries.into_iter().zip(ids).zip(outcomes) {
+        // What its part of the gate still holds is given back when the message comes again.
+        settlements.push(if kept.contains(&id) {
+            engine.outage(Topic::OrderCreate).hand_back(engine, delivery)
+        } else {
+            conclude(engine, delivery, outcome)
+        });
     }
     Ok(settlements)
 }
@@ -133,14 +145,6 @@ fn is_refused_before(outcome: &Result<Outcome, Error>) -> bool {
         )
         | Err(_) => false,
     }
-}
-
-/// The error of a batch of which nothing is known to have been tried: where one message was decided, the store was there, and the
-/// others pay for their try, unless nobody knows what became of it.
-fn outage_in(outcomes: &mut Vec<Result<Outcome, Error>>) -> Option<Error> {
-    let is_of_outage = |outcome: &Result<Outcome, Error>| outcome.as_ref().is_err_and(is_outage);
-    let is_whole = !outcomes.is_empty() && outcomes.iter().all(is_of_outage);
-    is_whole.then(|| outcomes.swap_remove(0).err()).flatten()
 }
 
 /// Decodes a message and proves that its ids are ours (FS-02).
@@ -169,41 +173,15 @@ async fn quarantine(engine: &Engine, delivery: &Delivery, why: &Error) -> Result
     .await
 }
 
-/// Decides messages in one transaction; where that fails for good, halves until the culprit stands alone.
-async fn decide(engine: &Engine, incoming: Vec<Incoming>) -> Vec<Result<Outcome, Error>> {
-    if incoming.is_empty() {
-        return Vec::new();
-    }
-    let mut done: Vec<Result<Outcome, Error>> = Vec::with_capacity(incoming.len());
-    // A stack of parts, first part on top; each split adds one, so it never holds more than log2(n) + 1.
-    let mut parts = vec![incoming];
-    while let Some(part) = parts.pop() {
-        match decide_part(engine, &part).await {
-            Ok(outcomes) => done.extend(outcomes.into_iter().map(Ok)),
-            Err(error) if part.len() > 1 && may_be_one(&error) => {
-                let mut first = part;
-                let second = first.split_off(first.len() / 2);
-                parts.push(second);
-                parts.push(first);
-            }
-            Err(error) => {
-                let again = |_| Err(Error::new(error.code(), error.operator_text()));
-                done.extend(part.iter().map(again));
-            }
-        }
-    }
-    done
-}
-
-async fn decide_part(engine: &Engine, part: &[Incoming]) -> Result<Vec<Outcome>, Error> {
-    let need = need_of_messages(part.iter().map(|incoming| &incoming.message));
-    let batch = part.to_vec();
+/// Decides messages in one transaction.
+async fn decide(engine: &Engine, batch: Arc<[Incoming]>) -> Result<Vec<Outcome>, Error> {
+    let need = need_of_messages(batch.iter().map(|incoming| &incoming.message));
+    let decided = batch.clone();
     let decision = move |facts: &mut Facts| {
-        let (changes, outcomes) = create_orders(facts, &batch)?;
+        let (changes, outcomes) = create_orders(facts, &decided)?;
         Ok((changes, (outcomes, facts.now)))
     };
-    let decided = execute(engine, "create_orders", need.clone(), decision).await;
-    match decided {
+    match execute(engine, "create_orders", need.clone(), decision).await {
         Ok((outcomes, now)) => {
             engine.governor().decided(now);
             tell(engine, &outcomes);
@@ -211,7 +189,7 @@ async fn decide_part(engine: &Engine, part: &[Incoming]) -> Result<Vec<Outcome>,
         }
         Err(error) if error.class() == Class::UnknownOutcome => {
             observe::commit_unknown(&error);
-            look_up(engine, need, part, error).await
+            look_up(engine, need, &batch, error).await
         }
         Err(error) => Err(error),
     }
