@@ -1,12 +1,14 @@
 //! A schema as a whole, out and in.
 //!
 //! Invariants: a dump is one snapshot on one session; a restore is one transaction that begins where no table holds anything;
-//! after it every table numbers its rows on behind those that were put back. The tables are made where there are none, as at
-//! the first start of a node, and refused where they are of another version. Deliberately absent: keeping nodes away, which is the
-//! caller's, who takes a [`Hold`]. Read next: [`onceward_domain::dump`], `queries/<noun>/restore.sql`.
+//! after it every table numbers its rows on behind those that were put back. The tables are made where there are none, as at the
+//! first start of a node, and refused where they are of another version; under a hold neither is done before the server has said
+//! that it is still held. Deliberately absent: keeping nodes away, which is the caller's, who takes a [`Hold`]. Read next:
+//! [`onceward_domain::dump`], `queries/<noun>/restore.sql`.
 
 use std::fmt;
 use std::future::Future;
+use std::sync::Arc;
 
 use onceward_domain::dump::{Kind, PAGE_ROWS, Page, Row, TABLES, Table, Value};
 use onceward_domain::error::{Code, Error};
@@ -68,6 +70,7 @@ const PATIENT: &str = "SET idle_in_transaction_session_timeout = 0";
 #[derive(Clone)]
 pub struct PostgresArchive {
     url: String,
+    hold: Option<Arc<Hold>>,
     runtime: Handle,
 }
 
@@ -82,7 +85,7 @@ impl PostgresArchive {
     /// The archive over the schema that a session with this URL finds first. Must be called inside a Tokio runtime, which then
     /// runs its tasks.
     pub fn new(url: impl Into<String>) -> Self {
-        Self { url: url.into(), runtime: Handle::current() }
+        Self { url: url.into(), hold: None, runtime: Handle::current() }
     }
 
     /// Has the schema alone from now on. Sessions of a process that has just ended, or is just ending, are waited for.
@@ -92,6 +95,12 @@ impl PostgresArchive {
     pub async fn hold(&self) -> Result<Hold, Error> {
         let url = self.url.clone();
         self.apart("holding the schema", async move { Hold::take(open(&url).await?).await }).await
+    }
+
+    /// The same under this hold: what was dumped or restored while it was lost is none.
+    #[must_use]
+    pub fn under(self, hold: Arc<Hold>) -> Self {
+        Self { hold: Some(hold), ..self }
     }
 
     async fn apart<T: Send + 'static>(
@@ -108,21 +117,32 @@ impl PostgresArchive {
 
 impl Archive for PostgresArchive {
     fn dump(&self, sink: Box<dyn Sink>) -> Answer<'_, ()> {
-        let url = self.url.clone();
-        Box::pin(self.apart("dumping the store", async move { dump(&url, sink).await }))
+        let Self { url, hold, .. } = self.clone();
+        Box::pin(self.apart("dumping the store", async move {
+            dump(&url, sink).await?;
+            still(hold.as_deref()).await
+        }))
     }
 
     fn restore(&self, source: Box<dyn Source>) -> Answer<'_, ()> {
-        let url = self.url.clone();
+        let Self { url, hold, .. } = self.clone();
         Box::pin(self.apart("restoring the store", async move {
             begin(&url).await?;
-            restore(&url, source).await
+            restore(&url, source, hold.as_deref()).await
         }))
     }
 }
 
 async fn open(url: &str) -> Result<Link, Error> {
     Link::open(&configured(&Address::parse(url)?, Purpose::Works)).await
+}
+
+/// Asks for the hold, where there is one.
+async fn still(hold: Option<&Hold>) -> Result<(), Error> {
+    match hold {
+        Some(hold) => hold.check().await,
+        None => Ok(()),
+    }
 }
 
 fn statements(table: &Table) -> (&'static str, &'static str) {
@@ -192,7 +212,7 @@ fn bound(value: &Value) -> Box<dyn ToSql + Sync + Send + '_> {
     }
 }
 
-async fn restore(url: &str, mut source: Box<dyn Source>) -> Result<(), Error> {
+async fn restore(url: &str, source: Box<dyn Source>, hold: Option<&Hold>) -> Result<(), Error> {
     let link = open(url).await?;
     require_newest(&link).await?;
     // What is not committed goes with the session.
@@ -202,6 +222,14 @@ async fn restore(url: &str, mut source: Box<dyn Source>) -> Result<(), Error> {
         link.first("looking whether the store is empty", queries::SCHEMA_OCCUPIED, Vec::new()).await?;
     let holder: Option<String> = holder.map(|row| get(&row, 0)).transpose()?;
     archive::require_empty(holder.as_deref())?;
+    write_all(&link, source).await?;
+    // What others wrote meanwhile would be mixed with it.
+    still(hold).await?;
+    commit(&link).await
+}
+
+/// Writes every page, and has the tables number on behind them.
+async fn write_all(link: &Link, mut source: Box<dyn Source>) -> Result<(), Error> {
     let mut counters = Vec::new();
     loop {
         let page;
@@ -209,14 +237,17 @@ async fn restore(url: &str, mut source: Box<dyn Source>) -> Result<(), Error> {
         match page {
             // Sequences do not go back with a transaction: they are moved when nothing else can fail.
             Some(page) if page.table.name == COUNTER => counters.push(page),
-            Some(page) => write(&link, &page).await?,
+            Some(page) => write(link, &page).await?,
             None => break,
         }
     }
     for page in counters {
-        write(&link, &page).await?;
+        write(link, &page).await?;
     }
-    link.rows("numbering on", queries::SCHEMA_NUMBER_ON, Vec::new()).await?;
+    link.rows("numbering on", queries::SCHEMA_NUMBER_ON, Vec::new()).await.map(drop)
+}
+
+async fn commit(link: &Link) -> Result<(), Error> {
     link.take_warning();
     let committed = link.client().batch_execute(COMMIT).await;
     let unknown = |text: &str| Error::new(Code::OutcomeUnknown, format!("committing the restore: {text}"));

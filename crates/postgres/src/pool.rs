@@ -31,8 +31,10 @@ const ASK_AGAIN: Duration = Duration::from_secs(10);
 const ASKED_LIMIT: u32 = 3;
 
 /// What every session is started with. A transaction that was forgotten, a lock that nobody gives free and a statement that
-/// never ends have an end.
-const SESSION: &str = "-c idle_in_transaction_session_timeout=60s -c lock_timeout=5s -c client_encoding=UTF8";
+/// never ends have an end. So has the session of a host that died without a word, and with it what it holds: the server asks whether
+/// it is there as we ask for the server. Over a socket in the file system nobody dies alone, and these are ignored.
+const SESSION: &str = "-c idle_in_transaction_session_timeout=60s -c lock_timeout=5s -c client_encoding=UTF8 \
+                       -c tcp_keepalives_idle=30 -c tcp_keepalives_interval=10 -c tcp_keepalives_count=3 -c tcp_user_timeout=60s";
 
 /// Works look up few rows by key among many, whatever the statistics say: a plan that was made while a table was empty must
 /// still be right when it is not, and none is made again for each call. What disabled ways would cost must not wake the compiler.

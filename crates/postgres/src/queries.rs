@@ -188,6 +188,7 @@ queries! {
     REFUND_MOVE = "refund/move";
     REFUND_PEEK = "refund/peek";
     REFUND_RESTORE = "refund/restore";
+    SCHEMA_HELD = "schema/held";
     SCHEMA_HOLD = "schema/hold";
     SCHEMA_NUMBER_ON = "schema/number_on";
     SCHEMA_OCCUPIED = "schema/occupied";

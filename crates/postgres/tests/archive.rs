@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use onceward_domain::dump::{Page, TABLES, Table, Value};
 use onceward_domain::error::{Code, Error};
-use onceward_domain::ports::archive::{Archive as _, Source};
+use onceward_domain::ports::archive::{Archive as _, Sink, Source};
 use onceward_domain::ports::store::Store;
 use onceward_postgres::{OpenOptions, PostgresArchive, PostgresStore, Tenure, begin};
 use onceward_testkit::block_on::block_on;
@@ -77,6 +77,69 @@ impl Source for Once {
     fn next(&mut self) -> Result<Option<Page>, Error> {
         Ok(self.0.take())
     }
+}
+
+/// Has the server end the session that holds the schema, when the dump is at its end or the restore has everything.
+struct Severs {
+    runtime: tokio::runtime::Handle,
+    people: Arc<tokio_postgres::Client>,
+    pages: Option<Page>,
+}
+
+impl Severs {
+    fn sever(&self) {
+        let sql = "SELECT pg_terminate_backend(pid, 30000) FROM pg_locks
+            WHERE locktype = 'advisory' AND objsubid = 2 AND mode = 'ExclusiveLock'
+                AND database = (SELECT oid FROM pg_database WHERE datname = current_database())";
+        let ended = self.runtime.block_on(self.people.query(sql, &[])).expect("people are heard");
+        assert!(ended.len() == 1 && ended[0].get(0), "one session holds it, and ends");
+    }
+}
+
+impl Source for Severs {
+    fn next(&mut self) -> Result<Option<Page>, Error> {
+        let page = self.pages.take();
+        if page.is_none() {
+            self.sever();
+        }
+        Ok(page)
+    }
+}
+
+impl Sink for Severs {
+    fn take(&mut self, _: Page) -> Result<(), Error> {
+        if self.pages.take().is_some() {
+            self.sever();
+        }
+        Ok(())
+    }
+}
+
+#[test]
+fn em_02_what_was_moved_while_the_hold_was_lost_is_none() {
+    let ground = Ground::new("severed");
+    let url = ground.migrated();
+    let people = Arc::new(ground.connect(&url));
+    let word = || {
+        let rows = vec![vec![Value::Number(1), Value::Text("lane".to_owned())]];
+        Some(Page { table: Table::named("word").unwrap(), rows })
+    };
+    let severs = || {
+        let (runtime, people) = (ground.runtime.handle().clone(), Arc::clone(&people));
+        Box::new(Severs { runtime, people, pages: word() })
+    };
+    let archive = {
+        let _inside = ground.runtime.enter();
+        PostgresArchive::new(&url)
+    };
+    let held = || archive.clone().under(Arc::new(block_on(archive.hold()).unwrap()));
+    let lost = block_on(held().restore(severs())).unwrap_err();
+    assert_eq!(lost.code(), Code::Unavailable, "{lost}");
+    let count = ground.runtime.block_on(people.query_one("SELECT count(*) FROM word", &[])).unwrap();
+    assert_eq!(count.get::<_, i64>(0), 0, "nothing is there");
+    block_on(held().restore(Box::new(Once(word())))).expect("a repeat finishes it");
+    let lost = block_on(held().dump(severs())).unwrap_err();
+    assert_eq!(lost.code(), Code::Unavailable, "{lost}");
 }
 
 #[test]
