@@ -1,26 +1,77 @@
-//! A store as a whole, between a dump and the archive of its adapter.
+//! A store as a whole, between a dump and the archive of its adapter, and having it alone meanwhile.
 //!
-//! Invariants: what is on its way is shown on stderr, where that is a terminal, and nowhere else; a store that several nodes share
-//! has the mark of the secret in it before its restore is committed, so that the first node to start cannot bring another one.
-//! Read next: [`crate::commands::export`], [`crate::commands::import`].
+//! Invariants: whoever moves a store holds it from the first look to the last: a file is locked, and so is the schema of a
+//! server, whose word that it still is stands before anybody says that the move is done; what is on its way is shown on stderr,
+//! where that is a terminal, and nowhere else; a store that several nodes share has the mark of the secret in it before its
+//! restore is committed, so that the first node to start cannot bring another one. Read next: [`crate::commands::export`],
+//! [`crate::commands::import`].
+
+use std::path::PathBuf;
+use std::sync::Arc;
 
 use indicatif::ProgressBar;
 use onceward_domain::dump::{Page, Row, Table, Value};
 use onceward_domain::error::Error;
 use onceward_domain::ports::archive::{Archive, Sink, Source};
 use onceward_domain::ports::clock::Clock as _;
-use onceward_postgres::PostgresArchive;
+use onceward_postgres::{Hold as SchemaHold, PostgresArchive};
 use onceward_sqlite::SqliteArchive;
 
+use crate::data_dir::{self, Lock};
+use crate::failure::Failure;
 use crate::settings::StorePlace;
 use crate::time::SystemClock;
 use crate::wiring::SECRET_MARK;
 
-/// The archive over a store.
-pub(crate) fn archive_of(place: &StorePlace) -> Box<dyn Archive> {
-    match place {
-        StorePlace::File(path) => Box::new(SqliteArchive::new(path)),
-        StorePlace::Server(url) => Box::new(PostgresArchive::new(url)),
+/// A store that nobody else has, until this is dropped.
+pub(crate) enum Hold {
+    /// A file, for as long as this process lives.
+    File {
+        /// Where it is.
+        path: PathBuf,
+        _lock: Lock,
+    },
+    /// A server's schema, for as long as a session lives.
+    Server {
+        /// Where it is.
+        url: String,
+        /// The session.
+        schema: Arc<SchemaHold>,
+    },
+}
+
+impl Hold {
+    /// Has this store alone from now on.
+    ///
+    /// # Errors
+    /// Where somebody else has it, or it cannot be had.
+    pub(crate) async fn take(place: &StorePlace) -> Result<Self, Failure> {
+        match place {
+            StorePlace::File(path) => Ok(Self::File { path: path.clone(), _lock: data_dir::lock(path)? }),
+            StorePlace::Server(url) => {
+                let schema = PostgresArchive::new(url).hold().await?;
+                Ok(Self::Server { url: url.clone(), schema: Arc::new(schema) })
+            }
+        }
+    }
+
+    /// Asks whether it is still held: a lock of this process is, a session may have ended.
+    ///
+    /// # Errors
+    /// Where it is not; then others may have come meanwhile.
+    pub(crate) async fn check(&self) -> Result<(), Failure> {
+        match self {
+            Self::File { .. } => Ok(()),
+            Self::Server { schema, .. } => Ok(schema.check().await?),
+        }
+    }
+
+    /// The archive over it, which asks for the hold before it says that it has dumped or restored.
+    pub(crate) fn archive(&self) -> Box<dyn Archive> {
+        match self {
+            Self::File { path, .. } => Box::new(SqliteArchive::new(path)),
+            Self::Server { url, schema } => Box::new(PostgresArchive::new(url).under(Arc::clone(schema))),
+        }
     }
 }
 

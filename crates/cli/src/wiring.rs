@@ -97,7 +97,7 @@ pub(crate) async fn open(settings: &Settings, sandbox: Sandbox) -> Result<Opened
     open_under(settings, sandbox, Tenure::Shared).await
 }
 
-/// The same, where a server's schema may be held by the caller.
+/// The same, where the store may be held by the caller.
 ///
 /// # Errors
 /// As [`open`].
@@ -107,7 +107,7 @@ pub(crate) async fn open_under(
     tenure: Tenure,
 ) -> Result<Opened, Failure> {
     data_dir::make(&settings.data)?;
-    let lock = lock(settings, sandbox)?;
+    let lock = lock(settings, sandbox, tenure)?;
     let files = secret::Files::of(settings)?;
     let keys = files.key_ring()?;
     let (store, ports) = open_ports(settings, &files, tenure).await?;
@@ -136,11 +136,13 @@ pub(crate) async fn open_under(
 }
 
 /// A store in a file is one process's. Of several nodes at one server, one has the sandbox bank of a folder.
-fn lock(settings: &Settings, sandbox: Sandbox) -> Result<Option<Lock>, Failure> {
-    let path = match (settings.store_place()?, sandbox) {
-        (StorePlace::File(path), _) => path,
-        (StorePlace::Server(_), Sandbox::Enabled) => bank_path(settings),
-        (StorePlace::Server(_), Sandbox::Absent) => return Ok(None),
+fn lock(settings: &Settings, sandbox: Sandbox, tenure: Tenure) -> Result<Option<Lock>, Failure> {
+    let path = match (settings.store_place()?, sandbox, tenure) {
+        (StorePlace::File(path), _, Tenure::Shared) => path,
+        (StorePlace::Server(_), Sandbox::Enabled, _) => bank_path(settings),
+        (StorePlace::File(_), _, Tenure::Held) | (StorePlace::Server(_), Sandbox::Absent, _) => {
+            return Ok(None);
+        }
     };
     if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
         data_dir::make(folder)?;

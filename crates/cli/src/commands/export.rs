@@ -1,8 +1,8 @@
 //! `onceward export`: everything of a store as a stream on stdout, for `onceward import`.
 //!
-//! Invariants: nothing is changed; nobody else has the store from the look at what lies outside of it until the dump is written: a
-//! file is locked, and so is the schema of a server; what lies outside of the store is at rest, or the export is refused. The secret
-//! is never in it, only its mark. Read next: [`onceward::dump_file`].
+//! Invariants: nothing is changed; the store is held from the look at what lies outside of it until the dump is written, and
+//! without its last line a dump is none; what lies outside of the store is at rest, or the export is refused. The secret is never
+//! in it, only its mark. Read next: [`crate::moving`], [`onceward::dump_file`].
 
 use std::io::{self, BufWriter, IsTerminal as _};
 use std::path::PathBuf;
@@ -10,13 +10,12 @@ use std::path::PathBuf;
 use onceward::dump_file::{About, Counts, DumpWriter, GatePlace};
 use onceward_domain::audit::{gate_elsewhere_has_heard, gate_is_at_rest};
 use onceward_domain::error::{Code, Error};
-use onceward_postgres::{PostgresArchive, Tenure};
+use onceward_postgres::Tenure;
 use serde::Serialize;
 
 use crate::api_keys::hex;
-use crate::data_dir::{self, Lock};
 use crate::failure::Failure;
-use crate::moving::{Shown, archive_of, name_of};
+use crate::moving::{Hold, Shown, name_of};
 use crate::output::{self, Format};
 use crate::secret;
 use crate::settings::{Flags, Settings, StorePlace};
@@ -43,14 +42,6 @@ struct Report<'a> {
     total: u64,
     #[serde(flatten)]
     counts: &'a Counts,
-}
-
-/// Whatever keeps others from the store until the dump is written. Fields are dropped in this order: what is open first.
-struct Hold {
-    /// What looks at the rest; none where all of it is in the file.
-    opened: Option<Box<Opened>>,
-    server: Option<onceward_postgres::Hold>,
-    _file: Option<Lock>,
 }
 
 /// Exports, and says what it came to.
@@ -91,8 +82,10 @@ async fn export(settings: &Settings, place: &StorePlace) -> Result<Counts, Failu
     let files = secret::Files::of(settings)?;
     let mark = files.mark_of_known()?;
     let has_redis = settings.redis()?.is_some();
-    let mut hold = hold(settings, place).await?;
-    if let Some(opened) = &hold.opened {
+    // Dropped last.
+    let hold = Hold::take(place).await?;
+    let opened = open(settings, place).await?;
+    if let Some(opened) = &opened {
         require_rest(opened, has_redis).await?;
     }
     let about = About {
@@ -101,13 +94,9 @@ async fn export(settings: &Settings, place: &StorePlace) -> Result<Counts, Failu
         made_by: env!("CARGO_PKG_VERSION").to_owned(),
     };
     let writer = DumpWriter::begin(BufWriter::new(io::stdout()), about)?;
-    archive_of(place).dump(Box::new(Shown::new(writer.clone()))).await?;
-    if let Some(server) = &hold.server {
-        // Without its last line the dump is none: nobody imports what somebody may have written to meanwhile.
-        server.check().await?;
-    }
+    hold.archive().dump(Box::new(Shown::new(writer.clone()))).await?;
     let counts = writer.end()?;
-    if let Some(opened) = hold.opened.take() {
+    if let Some(opened) = opened {
         tokio::task::spawn_blocking(move || opened.close())
             .await
             .map_err(|cause| Failure::other("closing the store", cause))?;
@@ -115,22 +104,13 @@ async fn export(settings: &Settings, place: &StorePlace) -> Result<Counts, Failu
     Ok(counts)
 }
 
-async fn hold(settings: &Settings, place: &StorePlace) -> Result<Hold, Failure> {
+/// What looks at the rest; none where all of it is in the file.
+async fn open(settings: &Settings, place: &StorePlace) -> Result<Option<Opened>, Failure> {
     let has_others_outside = settings.redis()?.is_some() || settings.broker()?.is_some();
-    match place {
-        StorePlace::File(path) if !has_others_outside => {
-            Ok(Hold { opened: None, server: None, _file: Some(data_dir::lock(path)?) })
-        }
-        StorePlace::File(_) => {
-            let opened = wiring::open(settings, Sandbox::Absent).await?;
-            Ok(Hold { opened: Some(Box::new(opened)), server: None, _file: None })
-        }
-        StorePlace::Server(url) => {
-            let server = PostgresArchive::new(url).hold().await?;
-            let opened = wiring::open_under(settings, Sandbox::Absent, Tenure::Held).await?;
-            Ok(Hold { opened: Some(Box::new(opened)), server: Some(server), _file: None })
-        }
+    if matches!(place, StorePlace::File(_)) && !has_others_outside {
+        return Ok(None);
     }
+    wiring::open_under(settings, Sandbox::Absent, Tenure::Held).await.map(Some)
 }
 
 /// What only Redis or a broker knows is not in the store: it must have come there first.

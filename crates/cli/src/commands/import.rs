@@ -13,13 +13,13 @@ use onceward::dump_file::{DumpReader, GatePlace};
 use onceward_domain::audit;
 use onceward_domain::error::{Class, Code, Error};
 use onceward_domain::ports::archive::Source;
-use onceward_postgres::{PostgresArchive, Tenure};
+use onceward_postgres::Tenure;
 use serde::Serialize;
 
 use crate::api_keys::hex;
-use crate::data_dir::{self, Lock};
+use crate::data_dir;
 use crate::failure::Failure;
-use crate::moving::{Marked, Shown, archive_of, name_of};
+use crate::moving::{Hold, Marked, Shown, name_of};
 use crate::output::{self, Format};
 use crate::secret;
 use crate::settings::{Flags, Settings, StorePlace};
@@ -76,12 +76,6 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     if report.invariants_hold { Ok(()) } else { Err(Failure::Reported) }
 }
 
-/// Whatever keeps others from the store.
-enum Hold {
-    File(#[expect(dead_code, reason = "holding it is what it is for")] Lock),
-    Server(#[expect(dead_code, reason = "holding it is what it is for")] Box<onceward_postgres::Hold>),
-}
-
 async fn import(settings: &Settings) -> Result<Report, Failure> {
     let reader = DumpReader::open(BufReader::with_capacity(READ_AT_ONCE, io::stdin()))?;
     let files = secret::Files::of(settings)?;
@@ -96,21 +90,32 @@ async fn import(settings: &Settings) -> Result<Report, Failure> {
     }
     let place = settings.store_place()?;
     let source = Shown::new(reader);
+    if let StorePlace::File(_) = place {
+        data_dir::make(&settings.data)?;
+    }
     // Held until the look is over, so that what is looked at is what was put in.
-    let _hold = match &place {
-        StorePlace::File(path) => {
-            data_dir::make(&settings.data)?;
-            let lock = data_dir::lock(path)?;
-            restore_file(&place, path, Box::new(source)).await?;
-            Hold::File(lock)
-        }
-        StorePlace::Server(url) => {
-            let hold = PostgresArchive::new(url).hold().await?;
-            archive_of(&place).restore(Box::new(Marked::new(source, mark))).await.map_err(perhaps)?;
-            Hold::Server(Box::new(hold))
-        }
-    };
-    judge(settings, &files, &place).await.map_err(|cause| unseen(name_of(&place), &cause))
+    let hold = Hold::take(&place).await?;
+    match &hold {
+        Hold::File { path, .. } => restore_file(&hold, path, Box::new(source)).await,
+        Hold::Server { .. } => restore(&hold, Box::new(Marked::new(source, mark))).await,
+    }?;
+    look(settings, &files, &hold, &place).await.map_err(|cause| unseen(name_of(&place), &cause))
+}
+
+async fn restore(hold: &Hold, source: Box<dyn Source>) -> Result<(), Failure> {
+    hold.archive().restore(source).await.map_err(perhaps)
+}
+
+/// Judges what was put in, while nobody else could come to it.
+async fn look(
+    settings: &Settings,
+    files: &secret::Files,
+    hold: &Hold,
+    place: &StorePlace,
+) -> Result<Report, Failure> {
+    let report = judge(settings, files, place).await?;
+    hold.check().await?;
+    Ok(report)
 }
 
 /// A restore that came to nothing; one whose end nobody knows says how to find out (DR-02).
@@ -140,10 +145,10 @@ fn unseen(store: &str, cause: &Failure) -> Failure {
 }
 
 /// A file that is made for a restore which comes to nothing is taken away again.
-async fn restore_file(place: &StorePlace, path: &Path, source: Box<dyn Source>) -> Result<(), Failure> {
+async fn restore_file(hold: &Hold, path: &Path, source: Box<dyn Source>) -> Result<(), Failure> {
     let was_there = path.exists();
     data_dir::make_private(path)?;
-    let restored = archive_of(place).restore(source).await;
+    let restored = restore(hold, source).await;
     if restored.is_err() && !was_there {
         let beside = |ending: &str| {
             let mut name = path.as_os_str().to_owned();
@@ -155,7 +160,7 @@ async fn restore_file(place: &StorePlace, path: &Path, source: Box<dyn Source>) 
             drop(fs::remove_file(file));
         }
     }
-    restored.map_err(perhaps)
+    restored
 }
 
 /// Opens what was restored, as a node would, and looks at it.
