@@ -2,74 +2,31 @@
 //!
 //! Invariants: an unknown name in the file is an error, because a misspelt setting that is silently ignored is found
 //! on the worst day; a store or transport that this build has no adapter for is refused before anything is opened.
-//! Deliberately absent: secrets; only the path of a file with one is a setting. Read next: `settings/servers.rs`.
+//! Deliberately absent: secrets; only the path of a file with one is a setting. Read next: `settings/sources.rs`, then
+//! `settings/servers.rs` and `settings/limits.rs`.
 
+mod limits;
 mod servers;
+mod sources;
 
 use std::net::SocketAddr;
-use std::num::NonZeroU32;
-use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::path::PathBuf;
 
-use figment::providers::{Env, Format as _, Serialized, Toml};
-use figment::{Figment, Provider};
-use onceward::governor::GovernorSettings;
 use onceward::runtime::Role;
-use onceward_domain::governor::{Band, Limits};
 use onceward_domain::ports::deadline::TriggerKind;
-use onceward_domain::retention::{DAY, WINDOW, WINDOW_MIN};
-use onceward_domain::time::Millis;
 use onceward_providers::notice::Target;
 use serde::{Deserialize, Serialize};
 
 use crate::failure::Failure;
+use limits::{BacklogSettings, ProviderSettings};
 
 pub(crate) use servers::StorePlace;
+pub(crate) use sources::Flags;
 
 /// Name of the store's file inside the data folder.
 pub(crate) const STORE_FILE: &str = "onceward.db";
 /// Name of the file with the secret that ids are derived with.
 pub(crate) const SECRET_FILE: &str = "secret";
-
-const PREFIX: &str = "ONCEWARD_";
-/// The settings that the environment may give, by its names for them. Other `ONCEWARD_` names belong to others, such as the
-/// log filter.
-const FROM_ENVIRONMENT: [(&str, &str); 20] = [
-    ("store_url", "store_url"),
-    ("redis_url", "redis_url"),
-    ("redis_prefix", "redis_prefix"),
-    ("broker_url", "broker_url"),
-    ("broker_suffix", "broker_suffix"),
-    ("ca_file", "ca_file"),
-    ("secret_file", "secret_file"),
-    ("deadline_trigger", "deadline.trigger"),
-    ("provider_timeout_ms", "provider.timeout_ms"),
-    ("data", "data"),
-    ("listen", "listen"),
-    ("role", "role"),
-    ("lease_ms", "lease_ms"),
-    ("retention_days", "retention_days"),
-    ("notice_webhook_url", "notice_webhook_url"),
-    ("notice_secret_file", "notice_secret_file"),
-    ("backlog_unsent_limit", "backlog.unsent_limit"),
-    ("backlog_outage_ms", "backlog.outage_ms"),
-    ("backlog_deadlines_pause_ms", "backlog.deadlines_pause_ms"),
-    ("backlog_orders_per_second", "backlog.orders_per_second"),
-];
-/// Leases outside this range either end before a step does, or keep work waiting for an hour after a crash.
-const LEASE_MS: std::ops::RangeInclusive<i64> = 100..=3_600_000;
-/// Days that records are kept: a repeat must not outlive them, and 0 keeps them for ever.
-const RETENTION_DAYS: std::ops::RangeInclusive<i64> = WINDOW_MIN.0 / DAY.0..=36_500;
-/// Shorter, and no provider is ever heard; longer, and one that is silent holds up everybody behind it.
-const PROVIDER_TIMEOUT_MS: std::ops::RangeInclusive<i64> = 10..=60_000;
-/// Bounds of what closes admission: less, and a healthy sale closes it; more, and nobody lives to see it.
-const UNSENT_LIMIT: std::ops::RangeInclusive<i64> = 1..=100_000_000;
-const OUTAGE_MS: std::ops::RangeInclusive<i64> = 1_000..=86_400_000;
-/// No store takes more.
-const ORDERS_PER_SECOND: std::ops::RangeInclusive<i64> = 0..=10_000_000;
-/// Calls of a round about one order before its cancel: query, close, query; and about one share of a group order: query,
-/// charge, query.
-const PROVIDER_CALLS: i64 = 3;
 
 /// What a server is started with.
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
@@ -116,115 +73,7 @@ pub(crate) struct DeadlineSettings {
     pub(crate) trigger: Option<String>,
 }
 
-/// The table `provider` of the settings file.
-#[derive(Clone, Debug, Serialize, Deserialize, PartialEq, Eq)]
-#[serde(deny_unknown_fields)]
-struct ProviderSettings {
-    /// How long a call waits for an answer, in milliseconds.
-    timeout_ms: i64,
-}
-
-/// The table `backlog` of the settings file.
-#[derive(Clone, Debug, Serialize, Deserialize, PartialEq, Eq)]
-#[serde(deny_unknown_fields)]
-struct BacklogSettings {
-    /// Admission closes when more reservations than this wait to be sent, and opens at half of it.
-    unsent_limit: i64,
-    /// Admission closes when the oldest of them has waited longer than this, in milliseconds, and opens at a fifth of it.
-    outage_ms: i64,
-    /// While the oldest message that is consumed is older than this, in milliseconds, no reservation is rejected for its
-    /// deadline.
-    deadlines_pause_ms: i64,
-    /// Most orders a second that a consumer asks of the store; 0 leaves it to the store's own pace.
-    orders_per_second: i64,
-}
-
-/// The values that stand where nobody says anything.
-#[derive(Serialize)]
-struct Defaults {
-    data: &'static str,
-    listen: &'static str,
-    role: &'static str,
-    lease_ms: i64,
-    retention_days: i64,
-    deadline: DeadlineSettings,
-    provider: ProviderSettings,
-    backlog: BacklogSettings,
-}
-
-const DEFAULTS: Defaults = Defaults {
-    data: "./onceward-data",
-    listen: "127.0.0.1:7070",
-    role: "all",
-    // One process has the store, so a lease guards against a stuck step only; after a crash it is the longest that
-    // claimed work waits.
-    lease_ms: 5_000,
-    retention_days: WINDOW.0 / DAY.0,
-    // Depends on Redis, see `Settings::trigger`.
-    deadline: DeadlineSettings { trigger: None },
-    // Longer than a provider takes, and well within a lease, so that the worker that waits still has its claim.
-    provider: ProviderSettings { timeout_ms: 2_000 },
-    // The engine's own, which say why.
-    backlog: BacklogSettings {
-        unsent_limit: 100_000,
-        outage_ms: 15_000,
-        deadlines_pause_ms: 30_000,
-        orders_per_second: 0,
-    },
-};
-
-/// What the command line says; a flag that is not given says nothing.
-#[derive(Debug, Default, Serialize)]
-pub(crate) struct Flags {
-    /// `--data`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) data: Option<PathBuf>,
-    /// `--listen`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) listen: Option<SocketAddr>,
-    /// `--role`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) role: Option<String>,
-    /// `--deadline-trigger`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) deadline: Option<DeadlineSettings>,
-}
-
-impl Flags {
-    /// With this trigger, where one is given.
-    pub(crate) fn with_trigger(self, trigger: Option<String>) -> Self {
-        Self { deadline: trigger.map(|trigger| DeadlineSettings { trigger: Some(trigger) }), ..self }
-    }
-}
-
 impl Settings {
-    /// Puts the three sources together and judges them.
-    ///
-    /// # Errors
-    /// Where a source cannot be read, names something unknown, or asks for what this build cannot do.
-    pub(crate) fn load(file: Option<&Path>, flags: &Flags) -> Result<Self, Failure> {
-        let names = FROM_ENVIRONMENT.map(|(name, _)| name);
-        let environment = Env::prefixed(PREFIX).only(&names).map(|name| setting(name.as_str()).into());
-        Self::combine(file, environment, flags)
-    }
-
-    fn combine(file: Option<&Path>, environment: impl Provider, flags: &Flags) -> Result<Self, Failure> {
-        let mut sources = Figment::from(Serialized::defaults(DEFAULTS));
-        if let Some(path) = file {
-            if !path.is_file() {
-                return Err(Failure::Usage(format!("there is no settings file {}", path.display())));
-            }
-            sources = sources.merge(Toml::file_exact(path));
-        }
-        let settings: Self = sources
-            .merge(environment)
-            .merge(Serialized::defaults(flags))
-            .extract()
-            .map_err(|cause| Failure::Usage(format!("reading the settings: {cause}")))?;
-        settings.judge()?;
-        Ok(settings)
-    }
-
     fn judge(&self) -> Result<(), Failure> {
         self.roles()?;
         self.authorities()?;
@@ -233,23 +82,7 @@ impl Settings {
         self.redis()?;
         self.broker()?;
         self.trigger()?;
-        // 0 stands for ever, which is long enough.
-        let days = if self.retention_days == 0 { *RETENTION_DAYS.end() } else { self.retention_days };
-        for (name, value, range) in [
-            ("lease_ms", self.lease_ms, LEASE_MS),
-            ("retention_days", days, RETENTION_DAYS),
-            ("provider.timeout_ms", self.provider.timeout_ms, PROVIDER_TIMEOUT_MS),
-            ("backlog.unsent_limit", self.backlog.unsent_limit, UNSENT_LIMIT),
-            ("backlog.outage_ms", self.backlog.outage_ms, OUTAGE_MS),
-            ("backlog.deadlines_pause_ms", self.backlog.deadlines_pause_ms, OUTAGE_MS),
-            ("backlog.orders_per_second", self.backlog.orders_per_second, ORDERS_PER_SECOND),
-        ] {
-            if !range.contains(&value) {
-                let (first, last) = (range.start(), range.end());
-                return Err(Failure::Usage(format!("{name} = {value} is not within {first} to {last}")));
-            }
-        }
-        Ok(())
+        self.judge_numbers()
     }
 
     /// Where notices are posted to, and the file with the secret that they are signed with.
@@ -286,20 +119,6 @@ impl Settings {
         Ok(roles)
     }
 
-    /// When admission closes, deadlines pause and consumers rest.
-    pub(crate) fn governor(&self) -> GovernorSettings {
-        let backlog = &self.backlog;
-        let usual = GovernorSettings::default();
-        let limits = Limits {
-            unsent: Band::above(backlog.unsent_limit.unsigned_abs()),
-            outage: Band::new(backlog.outage_ms.unsigned_abs(), backlog.outage_ms.unsigned_abs() / 5),
-            ..usual.limits
-        };
-        let rate = u32::try_from(backlog.orders_per_second).ok().and_then(NonZeroU32::new);
-        let pause = Millis(backlog.deadlines_pause_ms);
-        GovernorSettings { limits, deadlines_pause_above: pause, orders_per_second: rate, ..usual }
-    }
-
     /// What tells when orders' time is up. Where nobody chose, it is the sorted set where there is Redis (OT-10), else the store:
     /// that one is durable with the orders themselves, so nothing needs to be found again after a restart.
     ///
@@ -327,36 +146,17 @@ impl Settings {
     pub(crate) fn secret_path(&self) -> PathBuf {
         self.secret_file.clone().unwrap_or_else(|| self.data.join(SECRET_FILE))
     }
-
-    /// How long a payment provider's answer is waited for.
-    pub(crate) fn provider_timeout(&self) -> Duration {
-        Duration::from_millis(self.provider.timeout_ms.unsigned_abs())
-    }
-
-    /// Lease of claims that wait for a payment provider: a lease, and a round of silent calls before it.
-    pub(crate) fn provider_lease(&self) -> Millis {
-        Millis(self.lease_ms + self.provider.timeout_ms * PROVIDER_CALLS)
-    }
-
-    /// How long records are kept that nobody needs for ever; none keeps them for ever.
-    pub(crate) fn retention(&self) -> Option<Millis> {
-        (self.retention_days > 0).then(|| Millis(self.retention_days.saturating_mul(DAY.0)))
-    }
-
-    /// Lease of every claim.
-    pub(crate) fn lease(&self) -> Millis {
-        Millis(self.lease_ms)
-    }
-}
-
-/// The setting that a name of the environment stands for.
-fn setting(name: &str) -> &'static str {
-    let found = FROM_ENVIRONMENT.iter().find(|(known, _)| known.eq_ignore_ascii_case(name));
-    found.map(|(_, setting)| *setting).expect("only these names are let through")
 }
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+    use std::time::Duration;
+
+    use figment::Figment;
+    use figment::providers::Serialized;
+
+    use super::sources::setting;
     use super::*;
 
     fn flags(listen: Option<&str>) -> Flags {
