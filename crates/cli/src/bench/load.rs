@@ -9,28 +9,26 @@
 //!
 //! Deliberately absent: hosts other than loopback, TLS, pipelining, an open-loop rate, repeated attempts.
 //!
-//! Read next: `response` for what is read of an answer, `histogram` for the latencies.
+//! Read next: `load/wire.rs` for one connection, `response` for what is read of an answer, `histogram` for the latencies.
+
+mod wire;
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::io::{self, Write as _};
+use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::TcpStream;
 use tokio::task::{JoinError, JoinSet};
 use tokio::time::{Instant, timeout_at};
 
 use super::histogram::Histogram;
-use super::response::{Head, ResponseError, read_head};
+use wire::{Fault, Wire};
 
 /// More connections than this would measure the kernel's tables and run into the usual limit of 1,024 open files.
 pub(crate) const CONNECTIONS_MAX: usize = 480;
-/// Room for one answer; a larger one (see `response` for the limit) makes the buffer grow.
-const READ_BYTES: usize = 4 * 1024;
 
 /// How hard to push, and for how long at most.
 #[derive(Clone, Copy, Debug)]
@@ -192,83 +190,6 @@ async fn drive<F: Fn(u64) -> (String, String)>(shared: &Shared<F>, wire: &mut Wi
     }
 }
 
-/// Why one request got no usable answer.
-enum Fault {
-    Io(io::ErrorKind),
-    Closed,
-    Excess,
-    Response(ResponseError),
-}
-
-impl fmt::Display for Fault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Io(kind) => write!(f, "{kind}"),
-            Self::Closed => f.write_str("closed before the answer was complete"),
-            Self::Excess => f.write_str("bytes after the end of the answer"),
-            Self::Response(error) => write!(f, "{error}"),
-        }
-    }
-}
-
-/// One connection with its two buffers.
-struct Wire {
-    address: SocketAddr,
-    stream: TcpStream,
-    outgoing: Vec<u8>,
-    incoming: Vec<u8>,
-}
-
-impl Wire {
-    async fn open(address: SocketAddr) -> io::Result<Self> {
-        let stream = connect(address).await?;
-        Ok(Self { address, stream, outgoing: Vec::new(), incoming: Vec::with_capacity(READ_BYTES) })
-    }
-
-    async fn reconnect(&mut self) -> io::Result<()> {
-        self.stream = connect(self.address).await?;
-        Ok(())
-    }
-
-    /// Sends one request and reads its answer to the end.
-    async fn exchange(&mut self, path: &str, body: &str) -> Result<Head, Fault> {
-        self.outgoing.clear();
-        write!(
-            self.outgoing,
-            "POST {path} HTTP/1.1\r\nhost: {}\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
-            self.address,
-            body.len(),
-        )
-        .map_err(|error| Fault::Io(error.kind()))?;
-        self.stream.write_all(&self.outgoing).await.map_err(|error| Fault::Io(error.kind()))?;
-
-        self.incoming.clear();
-        let mut known = None;
-        loop {
-            self.incoming.reserve(READ_BYTES / 2);
-            let read = self.stream.read_buf(&mut self.incoming).await;
-            if read.map_err(|error| Fault::Io(error.kind()))? == 0 {
-                return Err(Fault::Closed);
-            }
-            if known.is_none() {
-                known = read_head(&self.incoming).map_err(Fault::Response)?;
-            }
-            match known {
-                Some(head) if self.incoming.len() == head.response_bytes => return Ok(head),
-                Some(head) if self.incoming.len() > head.response_bytes => return Err(Fault::Excess),
-                Some(_) | None => {}
-            }
-        }
-    }
-}
-
-async fn connect(address: SocketAddr) -> io::Result<TcpStream> {
-    let stream = TcpStream::connect(address).await?;
-    // Without this a request written in one piece may still wait for the acknowledgement of the one before.
-    stream.set_nodelay(true)?;
-    Ok(stream)
-}
-
 /// What one connection has counted.
 struct Tally {
     latency: Histogram,
@@ -327,8 +248,10 @@ impl Tally {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
     use tokio::net::TcpListener;
+
+    use super::*;
 
     const ANSWER: &[u8] = b"HTTP/1.1 202 Accepted\r\ncontent-length: 4\r\n\r\ndone";
 

@@ -12,7 +12,9 @@
 //!
 //! Deliberately absent: batches of any kind, and the engine.
 //!
-//! Read next: `plain/insert_inbox.sql`, the first statement of each transaction.
+//! Read next: `plain/message.rs`, then `plain/insert_inbox.sql`, the first statement of each transaction.
+
+mod message;
 
 use std::fmt;
 use std::fs;
@@ -23,6 +25,9 @@ use std::time::{Duration, Instant};
 use rusqlite::{Connection, OptionalExtension as _, Transaction, TransactionBehavior, params};
 
 use super::disk::{WriteCounters, folder_bytes};
+use message::hex;
+
+pub(super) use message::{Id, Message};
 
 const SCHEMA: [&str; 10] = [
     include_str!("plain/create_consumer_inbox.sql"),
@@ -59,9 +64,6 @@ pub(super) const RESERVED_AT: i64 = 1_782_378_000_000;
 pub(super) const DEADLINE_MS: i64 = 300_000;
 /// More statements than this file has, so that each is prepared once (the driver's default of 16 is also enough).
 const STATEMENTS_CACHED: usize = 32;
-
-/// Sixteen bytes, as a UUID has.
-pub(super) type Id = [u8; 16];
 
 /// What a run of the plain way came to.
 #[derive(Clone, Copy, Debug)]
@@ -169,62 +171,6 @@ enum PlainOutcome {
     Rejected,
     /// The reservation was settled before this message came.
     AlreadySettled,
-}
-
-/// A message that asks for an order, decoded.
-#[derive(Clone, Debug)]
-pub(super) struct Message {
-    pub(super) message_id: Id,
-    pub(super) reservation_id: Id,
-    pub(super) request_id: Id,
-    pub(super) order_id: Id,
-    pub(super) event_id: Id,
-    pub(super) user_id: i64,
-    pub(super) payload_hash: [u8; 32],
-}
-
-impl Message {
-    /// The n-th message of a run: ids that stand for keyed digests (message, reservation) are scattered,
-    /// those that a service would make on the spot (request, order, event) grow with time.
-    pub(super) fn nth(number: u64) -> Self {
-        let mut payload_hash = [0; 32];
-        payload_hash[..16].copy_from_slice(&scattered(number, 3));
-        payload_hash[16..].copy_from_slice(&scattered(number, 4));
-        Self {
-            message_id: scattered(number, 1),
-            reservation_id: scattered(number, 2),
-            request_id: growing(number, 5),
-            order_id: growing(number, 6),
-            event_id: growing(number, 7),
-            user_id: 80_000_001 + i64::try_from(number).unwrap_or(0),
-            payload_hash,
-        }
-    }
-}
-
-/// An id whose every bit depends on the number and the kind.
-fn scattered(number: u64, kind: u64) -> Id {
-    let low = mix(number ^ mix(kind));
-    let high = mix(low ^ kind);
-    ((u128::from(high) << 64) | u128::from(low)).to_be_bytes()
-}
-
-/// An id that sorts by the number, with scattered low bits, as a version 7 UUID does.
-fn growing(number: u64, kind: u64) -> Id {
-    ((u128::from(number) << 64) | u128::from(mix(number ^ mix(kind)))).to_be_bytes()
-}
-
-/// The finaliser of splitmix64.
-fn mix(value: u64) -> u64 {
-    let value = value.wrapping_add(0x9E37_79B9_7F4A_7C15);
-    let value = (value ^ (value >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    let value = (value ^ (value >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-    value ^ (value >> 31)
-}
-
-/// The lower-case hexadecimal form of an id, as keys and payloads carry it.
-fn hex(id: &Id) -> String {
-    format!("{:032x}", u128::from_be_bytes(*id))
 }
 
 /// The database of the plain way.

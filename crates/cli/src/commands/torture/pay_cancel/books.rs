@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 use onceward_domain::time::{Millis, Timestamp};
 use serde_json::Value;
 
-use super::lane::Seen;
 use super::plan::{AROUND, Calling, Habit, Late};
+use super::seen::Seen;
 use super::{SKU, Torture};
 use crate::client::Client;
 use crate::failure::Failure;

@@ -14,6 +14,7 @@ use onceward_domain::time::{Millis, Timestamp};
 use serde_json::{Value, json};
 
 use super::plan::{AROUND, Calling, Course, Habit};
+use super::seen::Seen;
 use super::{CONFIRM_AFTER, PRICE, SKU, Torture};
 use crate::client::{Answer, Client, pause};
 use crate::failure::Failure;
@@ -31,31 +32,6 @@ const BACK_AFTER: Millis = Millis(1_000);
 const TRY_FOR: Millis = Millis(1_000);
 /// Slowest pace of a lane, from one new order to the next.
 const PACE_MAX: Duration = Duration::from_secs(4);
-
-/// A buyer's order, and what was seen of it.
-#[derive(Clone, Debug)]
-pub(super) struct Seen {
-    /// What the buyer does.
-    pub(super) course: Course,
-    /// Its number.
-    pub(super) number: usize,
-    /// Empty while a reservation has no order.
-    pub(super) order: String,
-    reservation: String,
-    due: Timestamp,
-    /// Attempts, oldest first.
-    pub(super) payments: Vec<String>,
-    /// Whether the payment was made within [`AROUND`] of the due-time.
-    pub(super) is_near: bool,
-    /// Whether the bank took the money (again, for a second telling).
-    pub(super) is_taken: bool,
-    /// Whether the money's callback was sent after all.
-    pub(super) is_told_again: bool,
-    /// Refunds that were accepted, in minor units.
-    pub(super) back: i64,
-    /// Refunds that were refused because too much was asked for.
-    pub(super) too_much: u32,
-}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Deed {

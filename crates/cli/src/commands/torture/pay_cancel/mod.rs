@@ -15,6 +15,7 @@ mod books;
 mod lane;
 mod plan;
 mod report;
+mod seen;
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -30,9 +31,10 @@ use serde_json::json;
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout};
 
-use self::lane::{Lane, Seen};
+use self::lane::Lane;
 use self::plan::{DELAY_MAX, Late};
 pub(super) use self::report::Report;
+use self::seen::Seen;
 use crate::client::{Address, Client, Losses, pause};
 use crate::failure::Failure;
 use crate::output;
