@@ -7,10 +7,12 @@ mod house;
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::io::Write as _;
 use std::path::Path;
+use std::process::Stdio;
 
 use half_way::{HalfWay, begin, beside, export, finish_all, import, import_command, went_well};
-use house::{Folder, Server, cluster, finish, onceward, stderr};
+use house::{Folder, Server, cluster, comes_true, finish, onceward, stderr};
 use onceward_testkit::services;
 
 /// A schema that nobody else has, in a database that other tests use.
@@ -104,6 +106,37 @@ fn em_05_a_shop_that_moved_to_postgres_and_back_is_the_same() {
     let server = start(&third, &[]).unwrap();
     finish_all(&server, &half_way);
     assert!(server.terminate().success());
+}
+
+#[test]
+fn em_02_an_import_that_lost_its_hold_changes_nothing_and_a_repeat_finishes() {
+    const HOLDERS: &str = "FROM pg_locks AS l JOIN pg_namespace AS n
+        ON l.objid = (n.oid::BIGINT - 2147483648)::INTEGER::OID AND n.nspname = current_schema()
+        WHERE l.locktype = 'advisory' AND l.objsubid = 2 AND l.mode = 'ExclusiveLock' AND l.granted";
+    let (first, _, file) = half_way("cluster-severed");
+    let url = database("cli_moving_severed");
+    let urls = [("ONCEWARD_STORE_URL", url.as_str())];
+    let second = beside("cluster-severed-2", first.path());
+    let dump = fs::read(&file).unwrap();
+    let (most, end) = dump.split_at(dump.len() - 10);
+    let mut command = onceward();
+    command.args(["import", "--data"]).arg(second.path()).envs(urls);
+    let mut child =
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut pipe = child.stdin.take().unwrap();
+    pipe.write_all(most).unwrap();
+    pipe.flush().unwrap();
+    comes_true("it holds the schema", || cluster::count(&url, &format!("SELECT count(*) {HOLDERS}")) == 1);
+    cluster::on_server(&url, &format!("SELECT pg_terminate_backend(l.pid, 30000) {HOLDERS}"));
+    pipe.write_all(end).unwrap();
+    drop(pipe);
+    comes_true("it ends", || child.try_wait().unwrap().is_some());
+    let lost = child.wait_with_output().unwrap();
+    assert_eq!(lost.status.code(), Some(12), "{}", stderr(&lost));
+    assert!(stderr(&lost).contains("whether the schema is still held"), "{}", stderr(&lost));
+    assert!(lost.stdout.is_empty());
+    assert_eq!(cluster::count(&url, "SELECT count(*) FROM word"), 0, "nothing was changed");
+    went_well(&import(second.path(), &urls, &file));
 }
 
 fn table_of(line: &str) -> &str {
