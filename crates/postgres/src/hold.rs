@@ -150,9 +150,9 @@ mod tests {
             ("tcp_user_timeout", "60000"),
         ] {
             let told = link.client().simple_query(&format!("SHOW {name}")).await.unwrap();
-            let told = told.iter().find_map(|line| match line {
-                tokio_postgres::SimpleQueryMessage::Row(row) => row.get(0),
-                _ => None,
+            let told = told.iter().find_map(|line| {
+                let tokio_postgres::SimpleQueryMessage::Row(row) = line else { return None };
+                row.get(0)
             });
             assert_eq!(told, Some(value), "{name}");
         }

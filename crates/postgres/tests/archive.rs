@@ -91,7 +91,7 @@ impl Severs {
         let sql = "SELECT pg_terminate_backend(pid, 30000) FROM pg_locks
             WHERE locktype = 'advisory' AND objsubid = 2 AND mode = 'ExclusiveLock'
                 AND database = (SELECT oid FROM pg_database WHERE datname = current_database())";
-        let ended = self.runtime.block_on(self.people.query(sql, &[])).unwrap();
+        let ended = self.runtime.block_on(self.people.query(sql, &[])).expect("people are heard");
         assert!(ended.len() == 1 && ended[0].get(0), "one session holds it, and ends");
     }
 }
