@@ -54,6 +54,22 @@ impl Connection {
             Self::Cluster(connection) => connection.req_packed_command(command),
         }
     }
+
+    /// This connection, where it answers.
+    async fn reaches(mut self, look: &Cmd) -> Result<Self, RedisError> {
+        self.send(look).await.and_then(Value::extract_error)?;
+        Ok(self)
+    }
+}
+
+/// The first key of a command: behind its name, or behind a script and the number of its keys.
+fn key_of(command: &Cmd) -> Vec<u8> {
+    let mut words = command.args_iter().filter_map(|word| match word {
+        redis::Arg::Simple(word) => Some(word.to_vec()),
+        redis::Arg::Cursor | _ => None,
+    });
+    let is_script = words.next().is_some_and(|name| name.starts_with(b"EVAL"));
+    words.nth(if is_script { 2 } else { 0 }).unwrap_or_default()
 }
 
 impl Link {
@@ -90,7 +106,7 @@ impl Link {
             let mut line = self.line.lock().await;
             if line.number == number {
                 match connection {
-                    Connection::Cluster(_) if cause.is_timeout() => self.renew(&mut line),
+                    Connection::Cluster(_) if cause.is_timeout() => self.renew(&mut line, command),
                     Connection::One(_) | Connection::Cluster(_) => line.connection = None,
                 }
             }
@@ -98,16 +114,22 @@ impl Link {
         answer.map_err(|cause| (Stage::Sent, cause))
     }
 
-    /// One server of several hangs: perhaps another one has its slots by now, which a new connection would learn. Until it is made,
-    /// everybody goes on over the present one, over which the other servers answer.
-    fn renew(&self, line: &mut Line) {
+    /// One server of several hangs: perhaps another one has its slots by now, which a new connection would learn. Until one is made over
+    /// which the key of this command can be reached, everybody goes on over the present one, over which the other servers answer: a
+    /// cluster's connection that lacks a server holds everybody up while it looks for it.
+    fn renew(&self, line: &mut Line, command: &Cmd) {
         if line.is_renewed {
             return;
         }
         line.is_renewed = true;
+        let mut look = redis::cmd("EXISTS");
+        look.arg(key_of(command));
         let (options, line, number) = (self.options.clone(), Arc::clone(&self.line), line.number);
         tokio::spawn(async move {
-            let made = connect(&options).await;
+            let made = match connect(&options).await {
+                Ok(made) => made.reaches(&look).await,
+                Err(cause) => Err(cause),
+            };
             let mut line = line.lock().await;
             line.is_renewed = false;
             if let Ok(made) = made
@@ -181,5 +203,19 @@ async fn connect(options: &Options) -> Result<Connection, RedisError> {
             let client = builder.build()?;
             client.get_async_connection().await.map(Connection::Cluster)
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fs_19_the_key_of_a_command_is_behind_its_name_or_behind_the_script() {
+        let look = redis::cmd("HGET").arg("{sale:sku}:counter").arg("initial").clone();
+        assert_eq!(key_of(&look), b"{sale:sku}:counter");
+        let script = crate::script::RESERVE.by_digest(&["{sale:sku:1}:counter", "other"], &[b"argument"]);
+        assert_eq!(key_of(&script), b"{sale:sku:1}:counter");
+        assert_eq!(key_of(&redis::cmd("TIME")), b"");
     }
 }
