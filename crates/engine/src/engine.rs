@@ -191,6 +191,7 @@ pub(crate) struct Inner {
     pub(crate) signals: Signals,
     pub(crate) governor: Governor,
     outages: [Outage; Topic::ALL.len()],
+    shelf: StoreBus,
     pub(crate) pauses: Pauses,
 }
 
@@ -204,6 +205,7 @@ impl Engine {
     /// Puts the parts together. Nothing runs until [`crate::runtime::start`].
     #[must_use]
     pub fn new(ports: Ports, keys: KeyRing, settings: Settings) -> Self {
+        let shelf = StoreBus::shelf(ports.store.clone(), ports.ids.clone());
         let inner = Inner {
             ports,
             keys,
@@ -211,6 +213,7 @@ impl Engine {
             signals: Signals::default(),
             governor: Governor::default(),
             outages: Default::default(),
+            shelf,
             pauses: Pauses::default(),
         };
         Self { inner: Arc::new(inner) }
@@ -303,6 +306,11 @@ impl Engine {
             Topic::OrderCreate => &self.inner.outages[0],
             Topic::Events => &self.inner.outages[1],
         }
+    }
+
+    /// What consumers have put aside, so that it holds up nothing.
+    pub(crate) fn shelf(&self) -> &StoreBus {
+        &self.inner.shelf
     }
 
     /// How parts of one process wake each other.

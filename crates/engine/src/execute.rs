@@ -12,6 +12,7 @@ use onceward_domain::changes::ChangeSet;
 use onceward_domain::due::{DueChange, Lane, Member};
 use onceward_domain::error::{Class, Code, Error};
 use onceward_domain::facts::{Facts, Need};
+use onceward_domain::ports::Answer;
 use onceward_domain::ports::deadline::Expiry;
 use onceward_domain::ports::store::{Store, Work};
 use onceward_domain::time::Timestamp;
@@ -144,6 +145,35 @@ pub async fn settle(store: &dyn Store, name: &'static str, endings: Vec<Ending>)
         ended += Box::pin(settle(store, name, vec![ending])).await?;
     }
     Ok(ended)
+}
+
+/// Decides members of a batch together; where that fails for good, halves until the culprit stands alone. An answer for each.
+pub(crate) async fn decide_apart<'a, T, O>(
+    batch: Vec<T>,
+    decide: impl Fn(Arc<[T]>) -> Answer<'a, Vec<O>> + Send + Sync,
+) -> Vec<Result<O, Error>>
+where
+    T: Clone + Send + Sync,
+    O: Send,
+{
+    let mut done: Vec<Result<O, Error>> = Vec::with_capacity(batch.len());
+    if batch.is_empty() {
+        return done;
+    }
+    // A stack of parts, first part on top; each split adds one, so it never holds more than log2(n) + 1.
+    let mut parts: Vec<Arc<[T]>> = vec![Arc::from(batch)];
+    while let Some(part) = parts.pop() {
+        match decide(part.clone()).await {
+            Ok(outcomes) => done.extend(outcomes.into_iter().map(Ok)),
+            Err(error) if part.len() > 1 && may_be_one(&error) => {
+                let (first, second) = part.split_at(part.len() / 2);
+                parts.push(Arc::from(second));
+                parts.push(Arc::from(first));
+            }
+            Err(error) => done.extend(error.for_each(part.len())),
+        }
+    }
+    done
 }
 
 /// Whether one member of a batch may be what made it fail: then the others are tried without it.

@@ -68,8 +68,8 @@ struct State {
     view: View,
     meter: Meter,
     looked_at: Option<Timestamp>,
-    /// SKUs of which units were let in or are undecided, with the units let in since the last look.
-    admitted: BTreeMap<SkuKey, u64>,
+    /// SKUs of which units were let in or are undecided.
+    admitted: BTreeMap<SkuKey, Watched>,
     /// When the oldest message of the last batch was published.
     oldest_taken: Option<Timestamp>,
     behind: Option<Behind>,
@@ -77,6 +77,15 @@ struct State {
     said: Option<Said>,
     /// When the consumer may take more.
     rested_at: Option<Timestamp>,
+}
+
+/// What is known of the units of one SKU.
+#[derive(Debug, Clone, Copy, Default)]
+struct Watched {
+    /// Let in since the last look.
+    admitted: u64,
+    /// Undecided when they were counted last.
+    undecided: u64,
 }
 
 /// What the governor saw last, and what follows.
@@ -139,29 +148,41 @@ impl Governor {
     pub(crate) fn admitted(&self, key: &SkuKey, units: u64) {
         let mut state = self.state();
         if let Some(so_far) = state.admitted.get_mut(key) {
-            *so_far += units;
+            so_far.admitted += units;
         } else if state.admitted.len() < KEYS_LIMIT {
-            state.admitted.insert(key.clone(), units);
+            state.admitted.insert(key.clone(), Watched { admitted: units, undecided: 0 });
         }
     }
 
     /// The SKUs to look at, and the units let in since this was last asked.
     pub(crate) fn watched(&self) -> (Vec<SkuKey>, u64) {
         let mut state = self.state();
-        let units = state.admitted.values_mut().map(std::mem::take).sum();
+        let units = state.admitted.values_mut().map(|one| std::mem::take(&mut one.admitted)).sum();
         (state.admitted.keys().cloned().collect(), units)
     }
 
     /// Units that `watched` had told, and that no look came to.
     pub(crate) fn put_back(&self, units: u64) {
         if let Some(mut first) = self.state().admitted.first_entry() {
-            *first.get_mut() += units;
+            first.get_mut().admitted += units;
         }
+    }
+
+    /// So many units of a SKU are undecided.
+    pub(crate) fn count(&self, key: &SkuKey, undecided: u64) {
+        if let Some(known) = self.state().admitted.get_mut(key) {
+            known.undecided = undecided;
+        }
+    }
+
+    /// How many were when they were counted last.
+    pub(crate) fn counted(&self, key: &SkuKey) -> u64 {
+        self.state().admitted.get(key).map_or(0, |known| known.undecided)
     }
 
     /// Of these SKUs nothing is undecided any more.
     pub(crate) fn forget(&self, decided: &[SkuKey]) {
-        self.state().admitted.retain(|key, units| *units > 0 || !decided.contains(key));
+        self.state().admitted.retain(|key, one| one.admitted > 0 || !decided.contains(key));
     }
 
     /// Takes what was found; answers what was said before, and what is said now.

@@ -314,7 +314,7 @@ impl Admission for JournalAdmission {
         })
     }
 
-    fn project(&self, events: Vec<Event>) -> Answer<'_, Vec<Projected>> {
+    fn project(&self, events: Vec<Event>) -> Answer<'_, Vec<Result<Projected, Error>>> {
         Box::pin(async move {
             let told: Vec<PurchaseId> = events.iter().filter_map(|event| event.fact.purchase()).collect();
             let outcomes = self.rows.project(events).await?;
@@ -323,7 +323,7 @@ impl Admission for JournalAdmission {
         })
     }
 
-    fn compensate(&self, commands: Vec<Compensate>) -> Answer<'_, Vec<CompensateCode>> {
+    fn compensate(&self, commands: Vec<Compensate>) -> Answer<'_, Vec<Result<CompensateCode, Error>>> {
         Box::pin(async move {
             let decided: Vec<PurchaseId> = commands.iter().map(|command| command.purchase).collect();
             let codes = self.rows.compensate(commands).await?;

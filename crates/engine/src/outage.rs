@@ -29,6 +29,14 @@ pub(crate) fn is_outage(error: &Error) -> bool {
     }
 }
 
+/// The error of a batch of which nothing is known to have been tried: where one member was decided, whoever decides was there, and the
+/// others pay for their try, unless nobody knows what became of it.
+pub(crate) fn outage_in<T>(outcomes: &mut Vec<Result<T, Error>>) -> Option<Error> {
+    let is_of_outage = |outcome: &Result<T, Error>| outcome.as_ref().is_err_and(is_outage);
+    let is_whole = !outcomes.is_empty() && outcomes.iter().all(is_of_outage);
+    is_whole.then(|| outcomes.swap_remove(0).err()).flatten()
+}
+
 /// The memory of one consumer.
 #[derive(Debug, Default)]
 pub(crate) struct Outage {
@@ -129,7 +137,8 @@ impl Outage {
         Settlement::HandBack(delivery.receipt.clone(), engine.settings().retry().wait(times, 0))
     }
 
-    fn forget(&self, settlements: &[Settlement]) {
+    /// What has come to an end is not counted any more.
+    pub(crate) fn forget(&self, settlements: &[Settlement]) {
         let mut state = self.state();
         for settlement in settlements {
             match settlement {

@@ -25,7 +25,8 @@ use onceward_domain::ports::store::Store;
 use onceward_domain::purchase::{Purchase, Route};
 use onceward_domain::time::{Millis, Timestamp};
 
-use crate::execute::{Ending, settle, transact};
+use crate::execute::{Ending, decide_apart, settle, transact};
+use crate::outage::outage_in;
 
 /// Entries that are read at once to count what they hold.
 const ENTRIES_OF_ONE_READ: u32 = 256;
@@ -230,6 +231,33 @@ fn need_of_events(events: &[Event]) -> Need {
     need
 }
 
+fn need_of_compensations(commands: &[Compensate]) -> Need {
+    let mut need = Need::default();
+    for command in commands {
+        need.purchases.push(command.purchase);
+        if !need.buckets.contains(&command.key) {
+            need.buckets.push(command.key.clone());
+        }
+    }
+    need
+}
+
+/// Decides them together, and has an answer for each (FS-19). A store that is away is away for all of them.
+async fn each<'a, T, O>(
+    batch: Vec<T>,
+    decide: impl Fn(Arc<[T]>) -> Answer<'a, Vec<O>> + Send + Sync,
+) -> Result<Vec<Result<O, Error>>, Error>
+where
+    T: Clone + Send + Sync,
+    O: Send,
+{
+    let mut answers = decide_apart(batch, decide).await;
+    match outage_in(&mut answers) {
+        Some(error) => Err(error),
+        None => Ok(answers),
+    }
+}
+
 impl Admission for StoreAdmission {
     fn reserve(&self, commands: Vec<Reserve>) -> Answer<'_, Vec<ReserveAnswer>> {
         let member = self.ids.member();
@@ -278,22 +306,20 @@ impl Admission for StoreAdmission {
         self.store.next_due(Lane::new(Lane::DEADLINE))
     }
 
-    fn project(&self, events: Vec<Event>) -> Answer<'_, Vec<Projected>> {
-        let need = need_of_events(&events);
-        let decide = move |facts: &mut Facts| decide::project::project(facts, &events);
-        Box::pin(transact(&*self.store, "admission.project", need, decide))
+    fn project(&self, events: Vec<Event>) -> Answer<'_, Vec<Result<Projected, Error>>> {
+        Box::pin(each(events, |part: Arc<[Event]>| {
+            let need = need_of_events(&part);
+            let decide = move |facts: &mut Facts| decide::project::project(facts, &part);
+            Box::pin(transact(&*self.store, "admission.project", need, decide))
+        }))
     }
 
-    fn compensate(&self, commands: Vec<Compensate>) -> Answer<'_, Vec<CompensateCode>> {
-        let mut need = Need::default();
-        for command in &commands {
-            need.purchases.push(command.purchase);
-            if !need.buckets.contains(&command.key) {
-                need.buckets.push(command.key.clone());
-            }
-        }
-        let decide = move |facts: &mut Facts| decide::compensate::release(facts, &commands);
-        Box::pin(transact(&*self.store, "admission.compensate", need, decide))
+    fn compensate(&self, commands: Vec<Compensate>) -> Answer<'_, Vec<Result<CompensateCode, Error>>> {
+        Box::pin(each(commands, |part: Arc<[Compensate]>| {
+            let need = need_of_compensations(&part);
+            let decide = move |facts: &mut Facts| decide::compensate::release(facts, &part);
+            Box::pin(transact(&*self.store, "admission.compensate", need, decide))
+        }))
     }
 
     fn lives_in_store(&self) -> bool {

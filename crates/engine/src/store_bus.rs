@@ -2,7 +2,8 @@
 //!
 //! Messages travel in carriers: one due-work row per published chunk. Invariants: a carrier leaves its lane only when
 //! every message in it has been settled; until then its lease ends and all of it comes again. The memory of half-settled
-//! carriers is only a convenience: losing it means a redelivery, which the inbox recognises.
+//! carriers is only a convenience: losing it means a redelivery, which the inbox recognises. Beside the bus, whichever it is, its
+//! consumers have a shelf in the store for what cannot be done now and must not hold up what comes behind it.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -34,15 +35,40 @@ pub fn lane_of(topic: Topic) -> Lane {
     Lane::new(&format!("{}{}/{}", Lane::BUS_PREFIX, topic.name(), topic.group()))
 }
 
-fn sequence_of(topic: Topic) -> Sequence {
-    match topic {
-        Topic::OrderCreate => Sequence::ByDue,
-        Topic::Events => Sequence::Strict,
+/// The lane in which carriers wait that a topic's consumers have put aside.
+#[must_use]
+pub fn aside_of(topic: Topic) -> Lane {
+    Lane::new(&format!("{}/aside", lane_of(topic)))
+}
+
+/// Which lanes of the store these are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// The bus itself, in the order that its topics promise.
+    Bus,
+    /// What consumers have put aside, in no order.
+    Shelf,
+}
+
+impl Kind {
+    fn lane_of(self, topic: Topic) -> Lane {
+        match self {
+            Self::Bus => lane_of(topic),
+            Self::Shelf => aside_of(topic),
+        }
+    }
+
+    fn sequence_of(self, topic: Topic) -> Sequence {
+        match (self, topic) {
+            (Self::Bus, Topic::Events) => Sequence::Strict,
+            (Self::Bus, Topic::OrderCreate) | (Self::Shelf, _) => Sequence::ByDue,
+        }
     }
 }
 
 /// The bus.
 pub struct StoreBus {
+    kind: Kind,
     store: Arc<dyn Store>,
     ids: Arc<dyn Ids>,
     /// Their tickets are the ends of their leases.
@@ -53,7 +79,12 @@ impl StoreBus {
     /// A bus over a store.
     #[must_use]
     pub fn new(store: Arc<dyn Store>, ids: Arc<dyn Ids>) -> Self {
-        Self { store, ids, flights: Mutex::default() }
+        Self { kind: Kind::Bus, store, ids, flights: Mutex::default() }
+    }
+
+    /// What consumers put aside, beside a bus over this store or any other.
+    pub(crate) fn shelf(store: Arc<dyn Store>, ids: Arc<dyn Ids>) -> Self {
+        Self { kind: Kind::Shelf, ..Self::new(store, ids) }
     }
 
     fn flights(&self) -> MutexGuard<'_, Flights<Timestamp>> {
@@ -62,31 +93,35 @@ impl StoreBus {
 
     async fn publish_all(&self, topic: Topic, messages: Vec<Message>) -> Result<Vec<Published>, Error> {
         let count = messages.len();
-        let carriers: Vec<_> =
-            messages.chunks(CARRIER_LIMIT).map(|chunk| (self.ids.member(), carrier::pack(chunk))).collect();
-        let lane = lane_of(topic);
-        let put = move |facts: &mut Facts| {
-            let due = carriers
-                .iter()
-                .map(|(member, body)| DueChange::Put {
-                    lane: lane.clone(),
-                    member: member.clone(),
-                    due_at: facts.now,
-                    body: body.clone(),
-                })
-                .collect();
-            Ok((ChangeSet { due, ..ChangeSet::default() }, ()))
-        };
-        match transact(&*self.store, "bus.publish", Need::default(), put).await {
+        match self.put(topic, &messages, Millis(0)).await {
             Ok(()) => Ok(vec![Published::Acked; count]),
             Err(error) if error.class() == Class::UnknownOutcome => Ok(vec![Published::Unknown; count]),
             Err(error) => Err(error),
         }
     }
 
+    /// Puts messages in, to be given out after this long.
+    pub(crate) async fn put(&self, topic: Topic, messages: &[Message], wait: Millis) -> Result<(), Error> {
+        let carriers: Vec<_> =
+            messages.chunks(CARRIER_LIMIT).map(|chunk| (self.ids.member(), carrier::pack(chunk))).collect();
+        let lane = self.kind.lane_of(topic);
+        let put = move |facts: &mut Facts| {
+            let due = carriers
+                .iter()
+                .map(|(member, body)| DueChange::Put {
+                    lane: lane.clone(),
+                    member: member.clone(),
+                    due_at: facts.now.plus(wait),
+                    body: body.clone(),
+                })
+                .collect();
+            Ok((ChangeSet { due, ..ChangeSet::default() }, ()))
+        };
+        transact(&*self.store, "bus.publish", Need::default(), put).await
+    }
+
     async fn consume_some(&self, topic: Topic, lease: Millis) -> Result<Vec<Delivery>, Error> {
-        let lane = lane_of(topic);
-        let sequence = sequence_of(topic);
+        let (lane, sequence) = (self.kind.lane_of(topic), self.kind.sequence_of(topic));
         let request = ClaimRequest { lane, limit: CARRIERS_PER_CLAIM, lease, sequence };
         let claimed = self.store.claim_due(request).await?;
         let mut deliveries = Vec::new();
@@ -111,7 +146,7 @@ impl StoreBus {
     }
 
     async fn settle_all(&self, topic: Topic, settlements: Vec<Settlement>) -> Result<(), Error> {
-        let lane = lane_of(topic);
+        let lane = self.kind.lane_of(topic);
         let endings: Vec<Ending> = self
             .flights()
             .land(settlements)
@@ -176,9 +211,10 @@ impl Bus for StoreBus {
     }
 
     fn next_delivery(&self, topic: Topic) -> Answer<'_, Option<Timestamp>> {
-        match sequence_of(topic) {
-            Sequence::ByDue => self.store.next_due(lane_of(topic)),
-            Sequence::Strict => Box::pin(head_due(&*self.store, lane_of(topic))),
+        let lane = self.kind.lane_of(topic);
+        match self.kind.sequence_of(topic) {
+            Sequence::ByDue => self.store.next_due(lane),
+            Sequence::Strict => Box::pin(head_due(&*self.store, lane)),
         }
     }
 }

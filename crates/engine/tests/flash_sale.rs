@@ -269,8 +269,9 @@ fn fs_12_pr_02_one_compensation_ten_thousand_times_gives_one_unit_back() {
     house.step(Worker::Deadline).unwrap();
     let command = Compensate { purchase: id, key: key("cup"), compensation: id.compensation() };
     let codes = block_on(house.engine.admission().compensate(vec![command.clone(); 10_000])).unwrap();
-    assert_eq!(codes.iter().filter(|code| **code == CompensateCode::Applied).count(), 1);
-    assert_eq!(codes.iter().filter(|code| **code == CompensateCode::AlreadyApplied).count(), 9_999);
+    let count = |wanted| codes.iter().flatten().filter(|code| **code == wanted).count();
+    assert_eq!(count(CompensateCode::Applied), 1);
+    assert_eq!(count(CompensateCode::AlreadyApplied), 9_999);
     assert_eq!(house.figures().1, [1, 0, 0]);
     house.rest();
     assert_eq!(house.purchase(id).unwrap().reservation, Some(Reservation::Compensated));
@@ -313,8 +314,8 @@ fn fs_12_every_return_code_of_a_compensation() {
     house.put_sku("mug", 1, 1);
     let before = house.figures().1[0];
     for (command, expected) in table {
-        let code = block_on(house.engine.admission().compensate(vec![command])).unwrap()[0];
-        assert_eq!(code, expected);
+        let code = block_on(house.engine.admission().compensate(vec![command])).unwrap().remove(0);
+        assert_eq!(code.unwrap(), expected);
     }
     assert_eq!(house.figures().1[0], before + 1, "exactly one of the seven added a unit");
 }

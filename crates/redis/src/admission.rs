@@ -110,18 +110,22 @@ impl Inner {
     /// One that only the gate knows: its id does not say in which bucket.
     async fn find_anywhere(&self, id: PurchaseId) -> Result<Option<AdmissionView>, Error> {
         let everywhere = self.core.everywhere().await?;
+        let mut failed = None;
         for part in everywhere.chunks(LOOKS_AT_ONCE) {
             let look = |(sale, number): &(Arc<Sale>, u16)| {
                 let (sale, number) = (Arc::clone(sale), usize::from(*number));
                 async move { self.find_in(&sale.buckets[number], id).await }
             };
             for found in join_all(part.iter().map(look)).await {
-                if let Some(view) = found?.filter(|view| view.purchase.route == Route::Flash) {
-                    return Ok(Some(view));
+                match found {
+                    Ok(Some(view)) if view.purchase.route == Route::Flash => return Ok(Some(view)),
+                    Ok(_) => {}
+                    Err(error) => failed = Some(error),
                 }
             }
         }
-        Ok(None)
+        // It may be where nobody answers.
+        failed.map_or(Ok(None), Err)
     }
 
     async fn find_in(&self, bucket: &Bucket, id: PurchaseId) -> Result<Option<AdmissionView>, Error> {
@@ -162,10 +166,10 @@ impl Inner {
     async fn counters(&self, key: SkuKey) -> Result<Option<Counters>, Error> {
         let Some(sale) = self.core.sale(&key).await? else { return Ok(None) };
         let mut sum = Counters::full(key, 0);
-        for bucket in &sale.buckets {
+        for (number, bucket) in sale.buckets.iter().enumerate() {
             let mut part = self.core.stand(bucket).await?;
             if part.is_none_or(|stand| !stand.is_open) {
-                self.core.open(&sale, bucket).await?;
+                self.core.open_soon(&sale, number).await?;
                 part = self.core.stand(bucket).await?;
             }
             let gone = || Error::new(Code::Unavailable, "reading a gate's counters: it lost its data again");
@@ -177,10 +181,12 @@ impl Inner {
     async fn rebuild(&self, key: SkuKey) -> Result<(), Error> {
         let missing = || Error::new(Code::NotFound, format!("rebuilding the gate of {key}"));
         let sale = self.core.sale(&key).await?.ok_or_else(missing)?;
+        let mut failed = None;
         for bucket in &sale.buckets {
-            self.core.open(&sale, bucket).await?;
+            // One that cannot be opened leaves the others to be opened.
+            failed = self.core.open(&sale, bucket).await.err().or(failed);
         }
-        Ok(())
+        failed.map_or(Ok(()), Err)
     }
 }
 
@@ -253,12 +259,12 @@ impl Admission for RedisAdmission {
         Box::pin(self.on_runtime(async move { inner.core.next(Way::Overdue).await }))
     }
 
-    fn project(&self, events: Vec<Event>) -> Answer<'_, Vec<Projected>> {
+    fn project(&self, events: Vec<Event>) -> Answer<'_, Vec<Result<Projected, Error>>> {
         let inner = Arc::clone(&self.inner);
-        Box::pin(self.on_runtime(async move { inner.core.project(&events).await }))
+        Box::pin(self.on_runtime(async move { Ok(inner.core.project(&events).await) }))
     }
 
-    fn compensate(&self, commands: Vec<Compensate>) -> Answer<'_, Vec<CompensateCode>> {
+    fn compensate(&self, commands: Vec<Compensate>) -> Answer<'_, Vec<Result<CompensateCode, Error>>> {
         let inner = Arc::clone(&self.inner);
         Box::pin(self.on_runtime(async move { inner.core.compensate(&commands).await }))
     }

@@ -58,7 +58,12 @@ impl Sale {
 
     /// The bucket that keeps this buyer.
     pub(crate) fn home(&self, user: &UserId) -> &Bucket {
+        &self.buckets[self.home_number(user)]
+    }
+
+    /// The number of the bucket that keeps this buyer.
+    pub(crate) fn home_number(&self, user: &UserId) -> usize {
         let count = u16::try_from(self.buckets.len()).expect("a SKU has few buckets");
-        &self.buckets[usize::from(home_of(user, count))]
+        usize::from(home_of(user, count))
     }
 }

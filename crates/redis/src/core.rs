@@ -135,27 +135,21 @@ impl Core {
         self.link.call(&command).await.map(drop)
     }
 
-    /// All buckets that were ever opened, as of a second ago, with the sales they belong to.
+    /// All buckets that were ever opened, as of a second ago, with the sales they belong to. The list's own server may be away while
+    /// those of the buckets are there: then they are the ones that it named last.
     pub(crate) async fn everywhere(&self) -> Result<Vec<(Arc<Sale>, u16)>, Error> {
-        const DOING: &str = "the list of buckets";
         let is_old = lock(&self.registered).read_at.is_none_or(|at| at.elapsed() > REGISTRY_AGE);
         if is_old {
-            let mut command = redis::cmd("SMEMBERS");
-            command.arg(registry(&self.prefix));
-            let answer = reply::list(DOING, self.link.call(&command).await?)?;
-            let mut buckets: Vec<BucketId> = Vec::with_capacity(answer.len());
-            for one in reply::all_bytes(DOING, answer)? {
-                buckets.extend(BucketId::parse(reply::text(DOING, &one)?));
-            }
-            let lost: Vec<BucketId> =
-                lock(&self.registered).own.iter().filter(|one| !buckets.contains(one)).cloned().collect();
-            if !lost.is_empty() {
-                self.enlist(&lost).await?;
-                buckets.extend(lost);
-            }
-            buckets.sort_by(|one, other| (&one.key, one.number).cmp(&(&other.key, other.number)));
+            let read = self.read_registry().await;
             let mut registered = lock(&self.registered);
-            (registered.read_at, registered.buckets) = (Some(Instant::now()), buckets);
+            match read {
+                Ok(buckets) => registered.buckets = buckets,
+                Err(error) if registered.buckets.is_empty() => return Err(error),
+                Err(error) => {
+                    tracing::warn!(target: "onceward", event = "admission.list_unread", ?error);
+                }
+            }
+            registered.read_at = Some(Instant::now());
         }
         let known = lock(&self.registered).buckets.clone();
         let mut found = Vec::with_capacity(known.len());
@@ -166,5 +160,25 @@ impl Core {
             }
         }
         Ok(found)
+    }
+
+    /// The list, with what it has lost of this node's own.
+    async fn read_registry(&self) -> Result<Vec<BucketId>, Error> {
+        const DOING: &str = "the list of buckets";
+        let mut command = redis::cmd("SMEMBERS");
+        command.arg(registry(&self.prefix));
+        let answer = reply::list(DOING, self.link.call(&command).await?)?;
+        let mut buckets: Vec<BucketId> = Vec::with_capacity(answer.len());
+        for one in reply::all_bytes(DOING, answer)? {
+            buckets.extend(BucketId::parse(reply::text(DOING, &one)?));
+        }
+        let lost: Vec<BucketId> =
+            lock(&self.registered).own.iter().filter(|one| !buckets.contains(one)).cloned().collect();
+        if !lost.is_empty() {
+            self.enlist(&lost).await?;
+            buckets.extend(lost);
+        }
+        buckets.sort_by(|one, other| (&one.key, one.number).cmp(&(&other.key, other.number)));
+        Ok(buckets)
     }
 }

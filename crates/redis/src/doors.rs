@@ -22,6 +22,7 @@ use tokio::time::{Instant, timeout_at};
 use crate::bucket::{Bucket, Sale};
 use crate::core::Core;
 use crate::names::{BucketId, home_of};
+use crate::rebuild::PATIENCE;
 use crate::record::{state_of, tail_of};
 use crate::reply;
 use crate::script;
@@ -32,8 +33,6 @@ const REQUESTS_OF_ONE_CALL: usize = 128;
 const GROUPS_LIMIT: usize = 4_096;
 /// Most groups that are taken at once.
 const GROUPS_OF_ONE_ROUND: usize = 256;
-/// How long a rebuild may take before whoever comes is told to come back; it goes on without them.
-const REBUILD_PATIENCE: Duration = Duration::from_secs(2);
 /// How long a new limit may take to be heard of.
 const LIMIT_AGE: Duration = Duration::from_secs(1);
 
@@ -271,7 +270,7 @@ impl Keeper {
         let (until, rebuild) = self.rebuild.get_or_insert_with(|| {
             let (core, sale) = (Arc::clone(core), Arc::clone(sale));
             let opening = async move { core.open(&sale, &sale.buckets[usize::from(number)]).await };
-            (Instant::now() + REBUILD_PATIENCE, tokio::spawn(opening))
+            (Instant::now() + PATIENCE, tokio::spawn(opening))
         });
         match timeout_at(*until, rebuild).await {
             Err(_) => {

@@ -1,7 +1,8 @@
 //! The two lanes of a gate: batches whose message must be sent, and batches whose deadline comes (FS-05, FS-15).
 //!
 //! Invariants: a claim moves the score to the lease's end and takes nothing out; only its token ends it. A look over all
-//! buckets costs one small command each, all on their way at once; only buckets with something due are claimed from.
+//! buckets costs one small command each, all on their way at once; only buckets with something due are claimed from; what one
+//! bucket does not answer hides what lies in it, and nothing else (FS-19).
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -83,6 +84,39 @@ pub(crate) enum End {
     At(Vec<PurchaseId>, Timestamp),
 }
 
+/// What several buckets answered, one after the other or all at once. One that fails is passed over, and is an error where nothing was
+/// had of any.
+#[derive(Default)]
+struct Heard {
+    answered: usize,
+    failed: Option<Error>,
+}
+
+impl Heard {
+    /// What one of them answered; none where it failed.
+    fn of<T>(&mut self, bucket: &Bucket, answer: Result<T, Error>) -> Option<T> {
+        match answer {
+            Ok(answer) => {
+                self.answered += 1;
+                Some(answer)
+            }
+            Err(error) => {
+                tracing::warn!(target: "onceward", event = "admission.bucket_failed", bucket = %bucket.id.text(), ?error);
+                self.failed = Some(error);
+                None
+            }
+        }
+    }
+
+    /// Fails where nobody has answered and somebody has failed.
+    fn end(self) -> Result<(), Error> {
+        match self.failed {
+            Some(error) if self.answered == 0 => Err(error),
+            Some(_) | None => Ok(()),
+        }
+    }
+}
+
 /// Where the next look begins, so that no bucket is always first.
 #[derive(Default)]
 pub(crate) struct Turn(AtomicUsize);
@@ -97,23 +131,26 @@ impl Core {
         lease: Millis,
     ) -> Result<Vec<Batch>, Error> {
         let mut due = self.heads(way).await?;
-        let now = self.now().await?;
-        due.retain(|(_, _, at)| *at <= now.plus(SKEW));
+        // Any server of a cluster says what time it is; where that one is away, each bucket finds for itself what is due.
+        let latest = self.now().await.map_or(Timestamp(i64::MAX), |now| now.plus(SKEW));
+        due.retain(|(_, _, at)| *at <= latest);
         if due.is_empty() {
             return Ok(Vec::new());
         }
         let first = turn.0.fetch_add(1, Ordering::Relaxed) % due.len();
         due.rotate_left(first);
-        let mut batches = Vec::new();
+        let (mut batches, mut heard) = (Vec::new(), Heard::default());
         for (sale, number, _) in due {
             let left = limit.saturating_sub(u32::try_from(batches.len()).unwrap_or(u32::MAX));
             if left == 0 {
                 break;
             }
             let bucket = &sale.buckets[usize::from(number)];
-            batches.extend(self.claim_in(way, &sale, bucket, left, lease).await?);
+            let claimed = self.claim_in(way, &sale, bucket, left, lease).await;
+            batches.extend(heard.of(bucket, claimed).unwrap_or_default());
         }
-        Ok(batches)
+        // Where nothing came and something is due, whoever asked is to ask again later, and not at once.
+        if batches.is_empty() { heard.end().map(|()| batches) } else { Ok(batches) }
     }
 
     async fn claim_in(
@@ -157,15 +194,18 @@ impl Core {
                 by_bucket.entry(bucket).or_default().push((batch, held.token, end));
             }
         }
-        let mut still_held = 0;
+        let (mut still_held, mut heard) = (0, Heard::default());
         for (id, ends) in by_bucket {
             let Some(sale) = self.sale(&id.key).await? else { continue };
             let Some(bucket) = sale.buckets.get(usize::from(id.number)) else { continue };
             for part in ends.chunks(usize::try_from(BATCHES_OF_ONE_CALL).unwrap_or(1)) {
-                still_held += self.settle_in(way, bucket, part).await?;
+                let settled = self.settle_in(way, bucket, part).await;
+                let Some(held) = heard.of(bucket, settled) else { break };
+                still_held += held;
             }
         }
-        Ok(still_held)
+        // What was not settled comes again when its lease ends.
+        heard.end().map(|()| still_held)
     }
 
     async fn settle_in(
@@ -192,18 +232,21 @@ impl Core {
 
     /// What waits to be sent; counting stops once it has passed the limit.
     pub(crate) async fn unsent(&self, limit: u64) -> Result<Unsent, Error> {
-        let (mut reservations, mut oldest) = (0, None);
+        let (mut reservations, mut oldest, mut heard) = (0, None, Heard::default());
         for (sale, number, _) in self.heads(Way::Send).await? {
             let bucket = &sale.buckets[usize::from(number)];
-            let (count, since) = self.unsent_in(bucket, limit - reservations).await?;
+            let counted = self.unsent_in(bucket, limit - reservations).await;
+            let Some((count, since)) = heard.of(bucket, counted) else { continue };
             reservations += count;
             oldest = oldest.into_iter().chain(since).min();
             if reservations > limit {
                 break;
             }
         }
+        heard.end()?;
         let oldest = match oldest {
-            Some(at) => Some(self.now().await?.since(at)),
+            // A figure that cannot be had closes nothing.
+            Some(at) => self.now().await.ok().map(|now| now.since(at)),
             None => None,
         };
         Ok(Unsent { reservations, oldest })
@@ -238,24 +281,27 @@ impl Core {
     /// The earliest score of each bucket that has one.
     async fn heads(&self, way: Way) -> Result<Vec<(Arc<Sale>, u16, Timestamp)>, Error> {
         let everywhere = self.everywhere().await?;
-        let mut heads = Vec::new();
+        let (mut heads, mut heard) = (Vec::new(), Heard::default());
         for part in everywhere.chunks(LOOKS_AT_ONCE) {
             let look = |(sale, number): &(Arc<Sale>, u16)| {
                 let (sale, number) = (Arc::clone(sale), *number);
-                async move {
-                    let scores = way.scores(&sale.buckets[usize::from(number)]);
-                    let mut command = redis::cmd("ZRANGE");
-                    command.arg(scores).arg(0).arg(0).arg("WITHSCORES");
-                    let answer = reply::list(DOING, self.link.call(&command).await?)?;
-                    let score = answer.get(1).map(|one| reply::score(DOING, one)).transpose()?;
-                    Ok::<_, Error>(score.map(|at| (Arc::clone(&sale), number, at)))
-                }
+                async move { self.head(way, &sale.buckets[usize::from(number)]).await }
             };
-            for head in join_all(part.iter().map(look)).await {
-                heads.extend(head?);
+            let looks = join_all(part.iter().map(look)).await;
+            for ((sale, number), head) in part.iter().zip(looks) {
+                let head = heard.of(&sale.buckets[usize::from(*number)], head).flatten();
+                heads.extend(head.map(|at| (Arc::clone(sale), *number, at)));
             }
         }
-        Ok(heads)
+        heard.end().map(|()| heads)
+    }
+
+    /// The earliest score of a bucket; none where nothing waits.
+    async fn head(&self, way: Way, bucket: &Bucket) -> Result<Option<Timestamp>, Error> {
+        let mut command = redis::cmd("ZRANGE");
+        command.arg(way.scores(bucket)).arg(0).arg(0).arg("WITHSCORES");
+        let answer = reply::list(DOING, self.link.call(&command).await?)?;
+        answer.get(1).map(|one| reply::score(DOING, one)).transpose()
     }
 
     /// The time by which the lanes are judged.

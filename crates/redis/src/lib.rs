@@ -36,6 +36,7 @@ mod project;
 mod queue;
 mod rebuild;
 mod record;
+mod release;
 mod reply;
 mod script;
 mod standing;

@@ -4,7 +4,7 @@
 //! step: a loan is taken out of one bucket and written down there, put into the other under its name, and struck off.
 //! Invariants: a unit is never in two buckets; a loan that was cut off is finished by whoever meets it next, also twice.
 
-use futures_util::future::join_all;
+use futures_util::stream::{FuturesUnordered, StreamExt};
 use onceward_domain::error::Error;
 
 use crate::bucket::{Bucket, Sale};
@@ -19,9 +19,13 @@ impl Core {
     /// and is an error where nobody else has anything.
     pub(crate) async fn borrow(&self, sale: &Sale, empty: &Bucket, wanted: i64) -> Result<bool, Error> {
         let others: Vec<&Bucket> = sale.buckets.iter().filter(|one| one.id != empty.id).collect();
-        let looks = join_all(others.iter().map(|one| self.field(one, "available"))).await;
+        let look = |lender| async move { (lender, self.field(lender, "available").await) };
+        let mut looks: FuturesUnordered<_> = others.into_iter().map(look).collect();
         let (mut missing, mut failed) = (wanted, None);
-        for (lender, free) in others.iter().zip(looks) {
+        // Whoever answers first lends: one that hangs is waited for where nobody else has enough.
+        while missing > 0
+            && let Some((lender, free)) = looks.next().await
+        {
             match self.borrow_from(sale, lender, free, (empty, missing)).await {
                 Ok(lent) => missing -= lent,
                 Err(error) => failed = Some(error),
@@ -50,7 +54,7 @@ impl Core {
             }
         };
         self.finish_loans(sale, lender).await?;
-        if free <= 0 || missing <= 0 {
+        if free <= 0 {
             return Ok(0);
         }
         let name = self.ids.member();

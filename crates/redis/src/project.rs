@@ -2,30 +2,32 @@
 //!
 //! Invariants: each takes effect once, because the reservation's own state says whether it has; an id that a bucket does not
 //! know is looked up in the store before anything is made of it: a direct order, or a reservation that Redis has lost, is
-//! there; a stranger is not, and moves nothing.
+//! there; a stranger is not, and moves nothing; a bucket that does not answer fails what concerns it and nothing else, and nobody
+//! waits for it longer than once. Read next: `release.rs`.
 
 use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use futures_util::future::join_all;
 
 use onceward_domain::error::Error;
 use onceward_domain::event::{Event, Fact};
 use onceward_domain::id::{PurchaseId, SkuKey, UserId};
-use onceward_domain::ports::admission::{Compensate, CompensateCode, Projected};
-use onceward_domain::purchase::{Line, Purchase, Route};
+use onceward_domain::ports::admission::Projected;
+use onceward_domain::purchase::{Line, Purchase};
 
 use crate::bucket::{Bucket, Sale};
 use crate::core::Core;
-use crate::moves::{code_of, codes};
 use crate::record::record_of;
 use crate::reply;
 use crate::script;
-use crate::standing::Stand;
 
 /// Most moves of one script call: they hold up everybody else for less than a millisecond.
-const MOVES_OF_ONE_CALL: usize = 256;
+pub(crate) const MOVES_OF_ONE_CALL: usize = 256;
+/// Most buckets that are asked at once.
+pub(crate) const BUCKETS_AT_ONCE: usize = 64;
 /// The scripts' answer for a bucket that was never opened, or is gone.
 const CLOSED: i64 = -1;
-/// The same of a compensation, where -1 is taken.
-const CLOSED_FOR_RELEASE: i64 = -9;
 const APPLIED: i64 = 1;
 const NOT_HERE: i64 = 2;
 
@@ -78,14 +80,51 @@ fn moved(fact: &Fact) -> Option<(Kind, PurchaseId, &UserId, &[Line])> {
     }
 }
 
+/// What becomes of each of several events.
+type Answers = Vec<Result<Projected, Error>>;
+
+/// Events that concern one bucket.
+struct Place<'a> {
+    sale: Arc<Sale>,
+    number: usize,
+    what: What<'a>,
+}
+
+enum What<'a> {
+    /// Each with its number among the events, in their order: the units and the adjustment's number.
+    Adjustments(Vec<(usize, i64, u32)>),
+    Moves(Vec<&'a Part>),
+}
+
+impl Place<'_> {
+    fn bucket(&self) -> &Bucket {
+        &self.sale.buckets[self.number]
+    }
+}
+
+/// Notes what became of a part of an event: one of which a part has failed has failed.
+fn note(answers: &mut Answers, event: usize, outcome: Result<Projected, Error>) {
+    match (&answers[event], &outcome) {
+        (Err(_), _) | (Ok(Projected::TooEarly), Ok(_)) | (Ok(_), Ok(Projected::Nothing)) => {}
+        (Ok(_), Ok(Projected::Applied | Projected::TooEarly) | Err(_)) => answers[event] = outcome,
+    }
+}
+
+fn note_failure(answers: &mut Answers, events: &[usize], error: &Error) {
+    for (event, failed) in events.iter().zip(error.for_each(events.len())) {
+        note(answers, *event, failed);
+    }
+}
+
 impl Core {
-    /// Projects events; one answer each, in order.
-    pub(crate) async fn project(&self, events: &[Event]) -> Result<Vec<Projected>, Error> {
-        let mut answers = vec![Projected::Nothing; events.len()];
+    /// Projects events; an answer for each, in order.
+    pub(crate) async fn project(self: &Arc<Self>, events: &[Event]) -> Answers {
+        let mut answers: Answers = events.iter().map(|_| Ok(Projected::Nothing)).collect();
+        let mut adjustments: BTreeMap<&SkuKey, Vec<(usize, i64, u32)>> = BTreeMap::new();
         let mut parts: BTreeMap<&SkuKey, Vec<Part>> = BTreeMap::new();
         for (event, one) in events.iter().enumerate() {
             if let Fact::StockAdjusted { key, delta, number } = &one.fact {
-                answers[event] = self.project_adjustment(key, *delta, *number).await?;
+                adjustments.entry(key).or_default().push((event, *delta, *number));
             }
             let Some((kind, id, user, lines)) = moved(&one.fact) else { continue };
             for line in lines {
@@ -93,73 +132,110 @@ impl Core {
                 parts.entry(&line.key).or_default().push(part);
             }
         }
-        for (key, parts) in parts {
-            match self.sale(key).await? {
-                Some(sale) => self.project_onto(&sale, &parts, &mut answers).await?,
-                // A reservation of a SKU that the store does not have never was; its order cannot be either.
-                None => parts.iter().for_each(|part| answers[part.event] = Projected::TooEarly),
+        let mut places = Vec::new();
+        for (key, adjustments) in adjustments {
+            let concerned: Vec<usize> = adjustments.iter().map(|(event, ..)| *event).collect();
+            if let Some(sale) = self.sale_of(key, &concerned, &mut answers).await {
+                places.push(Place { sale, number: 0, what: What::Adjustments(adjustments) });
             }
         }
-        Ok(answers)
+        for (key, parts) in &parts {
+            let concerned: Vec<usize> = parts.iter().map(|part| part.event).collect();
+            let Some(sale) = self.sale_of(key, &concerned, &mut answers).await else { continue };
+            let mut by_bucket: BTreeMap<usize, Vec<&Part>> = BTreeMap::new();
+            for part in parts {
+                by_bucket.entry(sale.home_number(&part.user)).or_default().push(part);
+            }
+            let place = |(number, parts)| Place { sale: Arc::clone(&sale), number, what: What::Moves(parts) };
+            places.extend(by_bucket.into_iter().map(place));
+        }
+        for some in places.chunks(BUCKETS_AT_ONCE) {
+            for heard in join_all(some.iter().map(|place| self.project_at(place))).await {
+                heard.into_iter().for_each(|(event, outcome)| note(&mut answers, event, outcome));
+            }
+        }
+        answers
     }
 
-    async fn project_onto(
-        &self,
-        sale: &Sale,
-        parts: &[Part],
-        answers: &mut [Projected],
-    ) -> Result<(), Error> {
-        for bucket in &sale.buckets {
-            let here: Vec<&Part> =
-                parts.iter().filter(|part| sale.home(&part.user).id == bucket.id).collect();
-            if here.is_empty() {
-                continue;
-            }
-            let unknown =
-                |part: &&Part| Step { id: part.id, moves: part.kind.moves(sale), record: Vec::new() };
-            let codes = self.step_opened(sale, bucket, &here.iter().map(unknown).collect::<Vec<_>>()).await?;
-            let (strangers, known): (Vec<_>, Vec<_>) =
-                here.iter().zip(codes).partition(|(_, code)| *code == NOT_HERE);
-            for (part, _) in known.iter().filter(|(_, code)| *code == APPLIED) {
-                answers[part.event] = Projected::Applied;
-            }
-            let strangers: Vec<&Part> = strangers.into_iter().map(|(part, _)| *part).collect();
-            self.project_strangers(sale, bucket, &strangers, answers).await?;
+    /// The sale that these events concern; they have their answer where there is none.
+    async fn sale_of(&self, key: &SkuKey, events: &[usize], answers: &mut Answers) -> Option<Arc<Sale>> {
+        match self.sale(key).await {
+            Ok(Some(sale)) => return Some(sale),
+            // A reservation of a SKU that the store does not have never was; its order cannot be either.
+            Ok(None) => events.iter().for_each(|event| note(answers, *event, Ok(Projected::TooEarly))),
+            Err(error) => note_failure(answers, events, &error),
         }
-        Ok(())
+        None
+    }
+
+    async fn project_at(self: &Arc<Self>, place: &Place<'_>) -> Vec<(usize, Result<Projected, Error>)> {
+        let (concerned, heard): (Vec<usize>, _) = match &place.what {
+            What::Adjustments(all) => {
+                (all.iter().map(|(event, ..)| *event).collect(), self.adjust_at(place, all).await)
+            }
+            What::Moves(parts) => {
+                (parts.iter().map(|part| part.event).collect(), self.move_at(place, parts).await)
+            }
+        };
+        let heard = match heard {
+            Ok(outcomes) => outcomes.into_iter().map(Ok).collect(),
+            Err(error) => error.for_each(concerned.len()),
+        };
+        concerned.into_iter().zip(heard).collect()
+    }
+
+    async fn adjust_at(
+        self: &Arc<Self>,
+        place: &Place<'_>,
+        adjustments: &[(usize, i64, u32)],
+    ) -> Result<Vec<Projected>, Error> {
+        let mut outcomes = Vec::with_capacity(adjustments.len());
+        for (_, delta, number) in adjustments {
+            outcomes.push(self.project_adjustment(place, *delta, *number).await?);
+        }
+        Ok(outcomes)
+    }
+
+    async fn move_at(self: &Arc<Self>, place: &Place<'_>, parts: &[&Part]) -> Result<Vec<Projected>, Error> {
+        let unknown =
+            |part: &&Part| Step { id: part.id, moves: part.kind.moves(&place.sale), record: Vec::new() };
+        let mut codes = self.step_opened(place, &parts.iter().map(unknown).collect::<Vec<_>>()).await?;
+        self.move_strangers(place, parts, &mut codes).await?;
+        let outcome = |code| if code == APPLIED { Projected::Applied } else { Projected::Nothing };
+        Ok(codes.into_iter().map(outcome).collect())
     }
 
     /// What a bucket does not know, the store may.
-    async fn project_strangers(
-        &self,
-        sale: &Sale,
-        bucket: &Bucket,
-        strangers: &[&Part],
-        answers: &mut [Projected],
+    async fn move_strangers(
+        self: &Arc<Self>,
+        place: &Place<'_>,
+        parts: &[&Part],
+        codes: &mut [i64],
     ) -> Result<(), Error> {
-        let rows = self.purchases(strangers.iter().map(|part| part.id).collect()).await?;
-        let mut found: Vec<(&Part, Step<'_>)> = Vec::with_capacity(strangers.len());
-        for part in strangers {
-            if let Some((row, line)) = line_of(&rows, part.id, &sale.key) {
-                let step = Step { id: part.id, moves: part.kind.moves(sale), record: record_of(row, line) };
-                found.push((part, step));
+        let strangers: Vec<usize> = (0..parts.len()).filter(|at| codes[*at] == NOT_HERE).collect();
+        let rows = self.purchases(strangers.iter().map(|at| parts[*at].id).collect()).await?;
+        let mut found: Vec<(usize, Step<'_>)> = Vec::with_capacity(strangers.len());
+        for at in strangers {
+            let part = parts[at];
+            if let Some((row, line)) = line_of(&rows, part.id, &place.sale.key) {
+                let moves = part.kind.moves(&place.sale);
+                found.push((at, Step { id: part.id, moves, record: record_of(row, line) }));
             }
         }
-        let (parts, steps): (Vec<&Part>, Vec<Step<'_>>) = found.into_iter().unzip();
-        let codes = self.step_opened(sale, bucket, &steps).await?;
-        for (part, _) in parts.iter().zip(codes).filter(|(_, code)| *code == APPLIED) {
-            answers[part.event] = Projected::Applied;
+        let (known, steps): (Vec<usize>, Vec<Step<'_>>) = found.into_iter().unzip();
+        for (at, code) in known.into_iter().zip(self.step_opened(place, &steps).await?) {
+            codes[at] = code;
         }
         Ok(())
     }
 
     /// The same as [`Self::step`], onto a bucket that is opened first where it is not there.
-    async fn step_opened(&self, sale: &Sale, bucket: &Bucket, steps: &[Step<'_>]) -> Result<Vec<i64>, Error> {
-        if let Some(codes) = self.step(bucket, steps).await? {
+    async fn step_opened(self: &Arc<Self>, place: &Place<'_>, steps: &[Step<'_>]) -> Result<Vec<i64>, Error> {
+        if let Some(codes) = self.step(place.bucket(), steps).await? {
             return Ok(codes);
         }
-        self.open(sale, bucket).await?;
-        self.step(bucket, steps).await?.ok_or_else(|| reply::unexpected(DOING))
+        self.open_soon(&place.sale, place.number).await?;
+        self.step(place.bucket(), steps).await?.ok_or_else(|| reply::unexpected(DOING))
     }
 
     /// Moves ids of one bucket; a number each, in order. None where the bucket is not there.
@@ -181,13 +257,16 @@ impl Core {
         Ok(Some(codes))
     }
 
-    async fn project_adjustment(&self, key: &SkuKey, delta: i64, number: u32) -> Result<Projected, Error> {
-        let Some(sale) = self.sale(key).await? else { return Ok(Projected::TooEarly) };
-        let bucket = &sale.buckets[0];
-        let before = i64::from(number) - 1;
+    async fn project_adjustment(
+        self: &Arc<Self>,
+        place: &Place<'_>,
+        delta: i64,
+        number: u32,
+    ) -> Result<Projected, Error> {
+        let (bucket, before) = (place.bucket(), i64::from(number) - 1);
         let mut code = self.adjust(bucket, delta, i64::from(number), before).await?;
         if code == CLOSED {
-            self.open(&sale, bucket).await?;
+            self.open_soon(&place.sale, place.number).await?;
             code = self.adjust(bucket, delta, i64::from(number), before).await?;
         }
         match code {
@@ -203,116 +282,6 @@ impl Core {
         let arguments: Vec<&[u8]> = arguments.iter().map(String::as_bytes).collect();
         let answer = self.link.run(&script::ADJUST, &[&bucket.keys.counter], &arguments).await?;
         reply::number(DOING, &answer)
-    }
-
-    /// Carries compensations out; one answer each, in order.
-    pub(crate) async fn compensate(&self, commands: &[Compensate]) -> Result<Vec<CompensateCode>, Error> {
-        let mut answers = vec![CompensateCode::Missing; commands.len()];
-        let mut by_key: BTreeMap<&SkuKey, Vec<usize>> = BTreeMap::new();
-        for (at, command) in commands.iter().enumerate() {
-            by_key.entry(&command.key).or_default().push(at);
-        }
-        for (key, mut left) in by_key {
-            let Some(sale) = self.sale(key).await? else { continue };
-            for bucket in &sale.buckets {
-                // Whose bucket it is, the command does not say: one that does not know it changes nothing.
-                let asked: Vec<&Compensate> = left.iter().map(|at| &commands[*at]).collect();
-                let codes = self.compensate_opened(&sale, bucket, &asked).await?;
-                for (at, code) in left.iter().zip(&codes) {
-                    answers[*at] = *code;
-                }
-                left.retain(|at| answers[*at] == CompensateCode::Missing);
-            }
-            self.judge_missing(&sale, commands, &left, &mut answers).await?;
-        }
-        Ok(answers)
-    }
-
-    async fn compensate_opened(
-        &self,
-        sale: &Sale,
-        bucket: &Bucket,
-        commands: &[&Compensate],
-    ) -> Result<Vec<CompensateCode>, Error> {
-        if let Some(codes) = self.compensate_in(sale, bucket, commands).await? {
-            return Ok(codes);
-        }
-        self.open(sale, bucket).await?;
-        self.compensate_in(sale, bucket, commands).await?.ok_or_else(|| reply::unexpected(DOING))
-    }
-
-    /// Gives units of one bucket back; an answer each, in order. None where the bucket is not there.
-    pub(crate) async fn compensate_in(
-        &self,
-        sale: &Sale,
-        bucket: &Bucket,
-        commands: &[&Compensate],
-    ) -> Result<Option<Vec<CompensateCode>>, Error> {
-        let states = codes();
-        let mut answers = Vec::with_capacity(commands.len());
-        for part in commands.chunks(MOVES_OF_ONE_CALL) {
-            let count = part.len().to_string();
-            let usual: Vec<_> = part.iter().map(|one| one.purchase.compensation()).collect();
-            let mut arguments: Vec<&[u8]> = vec![count.as_bytes(), &states, &sale.moves.compensated];
-            for (one, usual) in part.iter().zip(&usual) {
-                arguments.extend([
-                    one.purchase.bytes().as_slice(),
-                    one.compensation.0.as_bytes(),
-                    usual.0.as_bytes(),
-                ]);
-            }
-            let keys = &bucket.keys;
-            let keys = [keys.counter.as_str(), &keys.reservation, &keys.user, &keys.comp];
-            let answer = self.link.run(&script::COMPENSATE, &keys, &arguments).await?;
-            if reply::is_number(&answer, CLOSED_FOR_RELEASE) {
-                return Ok(None);
-            }
-            for number in reply::numbers(DOING, answer)? {
-                answers.push(code_of(number).ok_or_else(|| reply::unexpected(DOING))?);
-            }
-        }
-        Ok(Some(answers))
-    }
-
-    /// What no bucket knows. Where the reservation is older than the bucket's last opening, Redis has lost it, and the bucket
-    /// was opened without its units: they are free already, and nothing is added. Anything else is for a person.
-    async fn judge_missing(
-        &self,
-        sale: &Sale,
-        commands: &[Compensate],
-        missing: &[usize],
-        answers: &mut [CompensateCode],
-    ) -> Result<(), Error> {
-        let rows = self.purchases(missing.iter().map(|at| commands[*at].purchase).collect()).await?;
-        for at in missing {
-            let Some(row) = rows.get(&commands[*at].purchase).filter(|row| row.route == Route::Flash) else {
-                continue;
-            };
-            if row.lines[0].key != sale.key {
-                answers[*at] = CompensateCode::IdMismatch;
-                continue;
-            }
-            if self.opened_after(sale, row).await? {
-                answers[*at] = CompensateCode::AlreadyApplied;
-            }
-        }
-        Ok(())
-    }
-}
-
-impl Core {
-    /// Whether the buyer's bucket was last opened after this reservation. One that has lost writes and was not opened since
-    /// is opened first: its last opening is one that the reservation may well be younger than.
-    async fn opened_after(&self, sale: &Sale, row: &Purchase) -> Result<bool, Error> {
-        let bucket = sale.home(&row.user);
-        let is_older = |stand: Option<Stand>| stand.is_some_and(|stand| row.reserved_at.0 < stand.since);
-        match self.stand(bucket).await? {
-            Some(stand) if stand.is_open => Ok(is_older(Some(stand))),
-            Some(_) | None => {
-                self.open(sale, bucket).await?;
-                Ok(is_older(self.stand(bucket).await?))
-            }
-        }
     }
 }
 

@@ -7,7 +7,9 @@
 //! them; it is done again where Redis lost its data meanwhile. A reservation that was lost comes back as an order of nobody's,
 //! when its message is consumed, or under the same id, when its buyer asks again.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use onceward_domain::catalogue::Sku;
 use onceward_domain::error::{Code, Error};
@@ -18,6 +20,7 @@ use onceward_domain::machine::reservation::Reservation;
 use onceward_domain::ports::admission::Compensate;
 use onceward_domain::ports::store::{OrderFilter, PageRequest};
 use onceward_domain::purchase::Purchase;
+use tokio::time::timeout;
 
 use crate::bucket::{Bucket, Sale};
 use crate::core::Core;
@@ -26,6 +29,8 @@ use crate::record::{digit_of, record_of};
 use crate::reply;
 use crate::script;
 
+/// How long a rebuild may take before whoever needs the bucket is told to come back; it goes on without them.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(2);
 /// How often a rebuild begins anew because Redis lost its data meanwhile, or somebody else was faster.
 const ROUNDS_LIMIT: u32 = 4;
 /// Orders of one page of the store's list.
@@ -63,6 +68,33 @@ impl Core {
             Code::Unavailable,
             format!("rebuilding the gate of {}: it lost its data again", sale.key),
         ))
+    }
+
+    /// The same for whoever has other buckets to look after as well: it is waited for no longer than for [`PATIENCE`], and goes on
+    /// without them.
+    pub(crate) async fn open_soon(self: &Arc<Self>, sale: &Arc<Sale>, number: usize) -> Result<(), Error> {
+        let bucket = &sale.buckets[number];
+        let seen = bucket.openings.load(Ordering::Acquire);
+        let opened = async {
+            if bucket.turn.try_lock().is_err() {
+                // Somebody does it already.
+                drop(bucket.turn.lock().await);
+                return Ok(());
+            }
+            let (core, sale) = (Arc::clone(self), Arc::clone(sale));
+            let opening = tokio::spawn(async move { core.open(&sale, &sale.buckets[number]).await });
+            opening
+                .await
+                .map_err(|cause| Error::new(Code::Unavailable, "rebuilding a gate").because(cause))?
+        };
+        match timeout(PATIENCE, opened).await {
+            Ok(Err(error)) => Err(error),
+            Ok(Ok(())) if bucket.openings.load(Ordering::Acquire) != seen => Ok(()),
+            Ok(Ok(())) | Err(_) => Err(Error::new(
+                Code::Unavailable,
+                format!("waiting for a bucket of {} to be rebuilt", sale.key),
+            )),
+        }
     }
 
     async fn rebuild(&self, sale: &Sale, bucket: &Bucket) -> Result<bool, Error> {

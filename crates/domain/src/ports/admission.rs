@@ -301,11 +301,12 @@ pub trait Admission: Send + Sync {
     /// Earliest time at which `claim_overdue` would find something.
     fn next_overdue(&self) -> Answer<'_, Option<Timestamp>>;
 
-    /// Projects decisions of the store, each at most once (FS-13); one answer per event, in order.
-    fn project(&self, events: Vec<Event>) -> Answer<'_, Vec<Projected>>;
+    /// Projects decisions of the store, each at most once (FS-13); an answer or an error of its own for each event, in order: a
+    /// part of a gate that does not answer fails what concerns it, and nothing else (FS-19). An error for all says nothing of any.
+    fn project(&self, events: Vec<Event>) -> Answer<'_, Vec<Result<Projected, Error>>>;
 
-    /// Carries out durable compensations, each at most once (FS-12); one answer each, in order.
-    fn compensate(&self, commands: Vec<Compensate>) -> Answer<'_, Vec<CompensateCode>>;
+    /// Carries out durable compensations, each at most once (FS-12); an answer or an error of its own for each, in order.
+    fn compensate(&self, commands: Vec<Compensate>) -> Answer<'_, Vec<Result<CompensateCode, Error>>>;
 
     /// Whether the gate's counters are rows of the store of record, made in the SKU's own transaction.
     fn lives_in_store(&self) -> bool;

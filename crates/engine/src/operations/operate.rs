@@ -12,6 +12,9 @@ use crate::engine::Engine;
 /// Most SKUs whose counters a gate outside of the store is asked for.
 const GATES_LIMIT: usize = 256;
 
+/// After so many SKUs whose part of a gate did not answer, all of it counts as away.
+const AWAY_AFTER: usize = 3;
+
 /// The engine at a glance.
 #[derive(Debug, Clone)]
 pub struct Overview {
@@ -39,10 +42,14 @@ pub async fn overview(engine: &Engine) -> Result<Overview, Error> {
     let lanes = engine.store().lanes().await?;
     let mut tally = engine.store().tally().await?;
     if !engine.admission().lives_in_store() {
+        let mut away = 0;
         for sku in tally.skus.iter_mut().take(GATES_LIMIT) {
-            // A gate that is away hides counters and nothing else, and is not waited for once more.
-            let Ok(counters) = engine.admission().counters(sku.sku.key.clone()).await else { break };
-            sku.bucket = counters;
+            // A gate that is away hides counters and nothing else, and is not waited for again and again.
+            match engine.admission().counters(sku.sku.key.clone()).await {
+                Ok(counters) => sku.bucket = counters,
+                Err(_) if away + 1 == AWAY_AFTER => break,
+                Err(_) => away += 1,
+            }
         }
     }
     Ok(Overview { now: tally.now, lanes, tally })

@@ -17,7 +17,7 @@ use onceward_domain::time::Timestamp;
 
 use crate::engine::Engine;
 use crate::operations::job;
-use crate::store_bus::lane_of;
+use crate::store_bus::{aside_of, lane_of};
 
 /// So far the unsent reservations of a gate outside of the store are counted.
 const UNSENT_LIMIT: u64 = 100_000;
@@ -35,7 +35,7 @@ pub struct QueueStatus {
 #[must_use]
 pub fn known_lanes() -> BTreeSet<Lane> {
     let named = Lane::KNOWN.iter().map(|name| Lane::new(name));
-    named.chain(Topic::ALL.into_iter().map(lane_of)).collect()
+    named.chain(Topic::ALL.into_iter().map(lane_of)).chain([aside_of(Topic::Events)]).collect()
 }
 
 /// Every queue, by name, and the store's time.

@@ -68,26 +68,16 @@ fn sort(tasks: Vec<Task>, verdicts: Vec<Authorized>) -> (Vec<(Task, Compensate)>
     (release, idle)
 }
 
-/// What the gate said.
-enum Heard {
-    /// One answer for each command.
-    Answers(Vec<CompensateCode>),
-    /// It has certainly done nothing.
-    Away,
-    /// Nobody knows.
-    Silence,
-}
-
-/// Without an answer nothing is known: every task waits and asks again with the same id (DR-02).
-async fn carry_out(engine: &Engine, release: &[(Task, Compensate)]) -> Heard {
+/// Without an answer nothing is known: such a task waits and asks again with the same id (DR-02).
+async fn carry_out(engine: &Engine, release: &[(Task, Compensate)]) -> Vec<Result<CompensateCode, Error>> {
     let commands: Vec<Compensate> = release.iter().map(|(_, command)| command.clone()).collect();
-    match engine.admission().compensate(commands).await {
-        Ok(codes) => Heard::Answers(codes),
-        Err(error) => {
-            tracing::warn!(target: "onceward", event = "compensation.no_answer", error = ?error);
-            if error.class() == Class::Retryable { Heard::Away } else { Heard::Silence }
-        }
+    let heard = engine.admission().compensate(commands).await;
+    let heard = heard.unwrap_or_else(|error| error.for_each(release.len()));
+    let failed = heard.iter().filter_map(|answer| answer.as_ref().err());
+    if let Some(error) = failed.clone().next() {
+        tracing::warn!(target: "onceward", event = "compensation.no_answer", ?error, tasks = failed.count());
     }
+    heard
 }
 
 fn unanswered(policy: RetryPolicy, claimed: &Claimed, is_away: bool, now: Timestamp) -> Unanswered {
@@ -108,19 +98,17 @@ async fn finish(
     need: Need,
     release: Vec<(Task, Compensate)>,
     idle: Vec<Held>,
-    heard: Heard,
+    heard: Vec<Result<CompensateCode, Error>>,
 ) -> Result<(), Error> {
     let policy = engine.settings().retry();
     let now = engine.store().now().await?;
-    let is_away = matches!(heard, Heard::Away);
-    let codes: Vec<Option<CompensateCode>> = match heard {
-        Heard::Answers(codes) => codes.into_iter().map(Some).collect(),
-        Heard::Away | Heard::Silence => vec![None; release.len()],
-    };
     let conclusions: Vec<Conclusion> = release
         .into_iter()
-        .zip(codes)
-        .map(|((task, _), code)| {
+        .zip(heard)
+        .map(|((task, _), heard)| {
+            // It has certainly done nothing.
+            let is_away = heard.as_ref().is_err_and(|error| error.class() == Class::Retryable);
+            let code = heard.ok();
             observe::compensation(task.purchase, code.map_or("NO_ANSWER", CompensateCode::name));
             let unanswered = unanswered(policy, &task.claimed, is_away, now);
             Conclusion { purchase: task.purchase, code, held: task.claimed.held, unanswered }

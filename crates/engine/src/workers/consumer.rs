@@ -20,10 +20,10 @@ use onceward_domain::purchase::InboxResult;
 use onceward_domain::time::Millis;
 
 use crate::engine::Engine;
-use crate::execute::{execute, may_be_one, transact};
+use crate::execute::{decide_apart, execute, transact};
 use crate::governor::Word;
 use crate::observe;
-use crate::outage::{is_outage, try_to_write};
+use crate::outage::{outage_in, try_to_write};
 use crate::wire;
 use crate::workers::{Next, need_of_messages, strays, wait_of_delivery, wait_until};
 
@@ -105,14 +105,19 @@ async fn handle(engine: &Engine, batch: &[Delivery]) -> Result<Vec<Settlement>, 
         one.birth = birth;
     }
     let ids: Vec<PurchaseId> = incoming.iter().map(|one| one.message.purchase).collect();
-    let mut outcomes = decide(engine, incoming).await;
+    let mut outcomes = decide_apart(incoming, |part| Box::pin(decide(engine, part))).await;
     if let Some(error) = outage_in(&mut outcomes) {
         return Err(error);
     }
-    let refused_before = ids.into_iter().zip(&outcomes).filter(|(_, outcome)| is_refused_before(outcome));
-    strays::give_back(engine, refused_before.map(|(id, _)| id).collect()).await?;
-    for (delivery, outcome) in deliveries.into_iter().zip(outcomes) {
-        settlements.push(conclude(engine, delivery, outcome));
+    let refused_before = ids.iter().zip(&outcomes).filter(|(_, outcome)| is_refused_before(outcome));
+    let kept = strays::give_back(engine, refused_before.map(|(id, _)| *id).collect()).await?;
+    for ((delivery, id), outcome) in deliveries.into_iter().zip(ids).zip(outcomes) {
+        // What its part of the gate still holds is given back when the message comes again.
+        settlements.push(if kept.contains(&id) {
+            engine.outage(Topic::OrderCreate).hand_back(engine, delivery)
+        } else {
+            conclude(engine, delivery, outcome)
+        });
     }
     Ok(settlements)
 }
@@ -133,14 +138,6 @@ fn is_refused_before(outcome: &Result<Outcome, Error>) -> bool {
         )
         | Err(_) => false,
     }
-}
-
-/// The error of a batch of which nothing is known to have been tried: where one message was decided, the store was there, and the
-/// others pay for their try, unless nobody knows what became of it.
-fn outage_in(outcomes: &mut Vec<Result<Outcome, Error>>) -> Option<Error> {
-    let is_of_outage = |outcome: &Result<Outcome, Error>| outcome.as_ref().is_err_and(is_outage);
-    let is_whole = !outcomes.is_empty() && outcomes.iter().all(is_of_outage);
-    is_whole.then(|| outcomes.swap_remove(0).err()).flatten()
 }
 
 /// Decodes a message and proves that its ids are ours (FS-02).
@@ -169,41 +166,15 @@ async fn quarantine(engine: &Engine, delivery: &Delivery, why: &Error) -> Result
     .await
 }
 
-/// Decides messages in one transaction; where that fails for good, halves until the culprit stands alone.
-async fn decide(engine: &Engine, incoming: Vec<Incoming>) -> Vec<Result<Outcome, Error>> {
-    if incoming.is_empty() {
-        return Vec::new();
-    }
-    let mut done: Vec<Result<Outcome, Error>> = Vec::with_capacity(incoming.len());
-    // A stack of parts, first part on top; each split adds one, so it never holds more than log2(n) + 1.
-    let mut parts = vec![incoming];
-    while let Some(part) = parts.pop() {
-        match decide_part(engine, &part).await {
-            Ok(outcomes) => done.extend(outcomes.into_iter().map(Ok)),
-            Err(error) if part.len() > 1 && may_be_one(&error) => {
-                let mut first = part;
-                let second = first.split_off(first.len() / 2);
-                parts.push(second);
-                parts.push(first);
-            }
-            Err(error) => {
-                let again = |_| Err(Error::new(error.code(), error.operator_text()));
-                done.extend(part.iter().map(again));
-            }
-        }
-    }
-    done
-}
-
-async fn decide_part(engine: &Engine, part: &[Incoming]) -> Result<Vec<Outcome>, Error> {
-    let need = need_of_messages(part.iter().map(|incoming| &incoming.message));
-    let batch = part.to_vec();
+/// Decides messages in one transaction.
+async fn decide(engine: &Engine, batch: Arc<[Incoming]>) -> Result<Vec<Outcome>, Error> {
+    let need = need_of_messages(batch.iter().map(|incoming| &incoming.message));
+    let decided = batch.clone();
     let decision = move |facts: &mut Facts| {
-        let (changes, outcomes) = create_orders(facts, &batch)?;
+        let (changes, outcomes) = create_orders(facts, &decided)?;
         Ok((changes, (outcomes, facts.now)))
     };
-    let decided = execute(engine, "create_orders", need.clone(), decision).await;
-    match decided {
+    match execute(engine, "create_orders", need.clone(), decision).await {
         Ok((outcomes, now)) => {
             engine.governor().decided(now);
             tell(engine, &outcomes);
@@ -211,7 +182,7 @@ async fn decide_part(engine: &Engine, part: &[Incoming]) -> Result<Vec<Outcome>,
         }
         Err(error) if error.class() == Class::UnknownOutcome => {
             observe::commit_unknown(&error);
-            look_up(engine, need, part, error).await
+            look_up(engine, need, &batch, error).await
         }
         Err(error) => Err(error),
     }

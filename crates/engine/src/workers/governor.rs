@@ -1,8 +1,10 @@
 //! The governor's worker: looks behind the gate, so that the gate's front knows whether to let buyers in (FS-16, FS-17).
 //!
 //! Invariants: it changes nothing anywhere; where nothing waits a look is one question about an empty lane; a look that fails
-//! leaves things as they were, and is repeated. Read next: [`crate::governor`].
+//! leaves things as they were, and is repeated; a part of the gate that is away leaves the others to be looked at. Read next:
+//! [`crate::governor`].
 
+use futures_util::future::join_all;
 use onceward_domain::error::Error;
 use onceward_domain::facts::Need;
 use onceward_domain::id::SkuKey;
@@ -11,10 +13,14 @@ use onceward_domain::time::Millis;
 use crate::engine::Engine;
 use crate::governor::Look;
 use crate::observe;
+use crate::outage::is_outage;
 use crate::workers::Next;
 
 /// A reservation's time where nothing on sale says another.
 const USUAL_DEADLINE: Millis = Millis(300_000);
+
+/// Most SKUs that the gate is asked of at once: one that hangs is waited for once, and not in turn.
+const COUNTED_AT_ONCE: usize = 16;
 
 /// Looks once.
 ///
@@ -37,11 +43,26 @@ async fn look(engine: &Engine, keys: &[SkuKey], admitted: u64) -> Result<(Look, 
     let settings = &engine.settings().governor;
     let unsent = engine.admission().unsent(settings.limits.unsent.closes()).await?;
     let (mut undecided, mut decided) = (0, Vec::new());
-    for key in keys {
-        let bucket = engine.admission().counters(key.clone()).await?;
-        match bucket.map_or(0, |bucket| bucket.open_reserved.max(0).unsigned_abs()) {
-            0 => decided.push(key.clone()),
-            open => undecided += open,
+    let counters = |key: &SkuKey| engine.admission().counters(key.clone());
+    let mut found = Vec::with_capacity(keys.len());
+    for some in keys.chunks(COUNTED_AT_ONCE) {
+        found.extend(join_all(some.iter().map(counters)).await);
+    }
+    for (key, counters) in keys.iter().zip(found) {
+        let open = match counters {
+            Ok(bucket) => bucket.map_or(0, |bucket| bucket.open_reserved.max(0).unsigned_abs()),
+            // One sale whose part of the gate is away leaves the others to be looked at, and counts as it did before.
+            Err(error) if is_outage(&error) => {
+                tracing::warn!(target: "onceward", event = "governor.not_counted", sale = %key, ?error);
+                undecided += engine.governor().counted(key);
+                continue;
+            }
+            Err(error) => return Err(error),
+        };
+        engine.governor().count(key, open);
+        undecided += open;
+        if open == 0 {
+            decided.push(key.clone());
         }
     }
     let facts = engine.store().view(Need { skus: keys.to_vec(), ..Need::default() }).await?;

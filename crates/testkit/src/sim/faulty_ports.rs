@@ -200,13 +200,16 @@ impl FaultyAdmission {
         self.world.draw(|rng| rng.chance(duplicate))
     }
 
-    async fn compensate_twice(&self, commands: Vec<Compensate>) -> Result<Vec<CompensateCode>, Error> {
+    async fn compensate_twice(
+        &self,
+        commands: Vec<Compensate>,
+    ) -> Result<Vec<Result<CompensateCode, Error>>, Error> {
         if self.repeats() {
             // The first answer never reached the caller; the repeat is what it hears.
             drop(self.inner.compensate(commands.clone()).await);
         }
         let codes = self.inner.compensate(commands).await?;
-        for code in &codes {
+        for code in codes.iter().flatten() {
             self.world.trace("compensate", code.code().unsigned_abs().into());
             if *code == CompensateCode::AlreadyApplied {
                 self.world.sometimes("compensation_repeated");
@@ -215,15 +218,15 @@ impl FaultyAdmission {
         Ok(codes)
     }
 
-    async fn project_twice(&self, events: Vec<Event>) -> Result<Vec<Projected>, Error> {
+    async fn project_twice(&self, events: Vec<Event>) -> Result<Vec<Result<Projected, Error>>, Error> {
         if self.repeats() {
             drop(self.inner.project(events.clone()).await);
         }
         let outcomes = self.inner.project(events).await?;
-        if outcomes.contains(&Projected::Nothing) {
+        if outcomes.iter().flatten().any(|outcome| *outcome == Projected::Nothing) {
             self.world.sometimes("projection_repeated");
         }
-        if outcomes.contains(&Projected::TooEarly) {
+        if outcomes.iter().flatten().any(|outcome| *outcome == Projected::TooEarly) {
             self.world.sometimes("projection_too_early");
         }
         Ok(outcomes)
@@ -275,11 +278,11 @@ impl Admission for FaultyAdmission {
         self.inner.next_overdue()
     }
 
-    fn project(&self, events: Vec<Event>) -> Answer<'_, Vec<Projected>> {
+    fn project(&self, events: Vec<Event>) -> Answer<'_, Vec<Result<Projected, Error>>> {
         Box::pin(self.project_twice(events))
     }
 
-    fn compensate(&self, commands: Vec<Compensate>) -> Answer<'_, Vec<CompensateCode>> {
+    fn compensate(&self, commands: Vec<Compensate>) -> Answer<'_, Vec<Result<CompensateCode, Error>>> {
         Box::pin(self.compensate_twice(commands))
     }
 

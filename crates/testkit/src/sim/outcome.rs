@@ -6,8 +6,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use onceward::store_bus::aside_of;
 use onceward::wire;
 use onceward_domain::audit;
+use onceward_domain::carrier;
 use onceward_domain::changes::Transition;
 use onceward_domain::derive::payload_hash;
 use onceward_domain::event::Fact;
@@ -23,8 +25,20 @@ use super::scenario::{Scenario, Stall, Wish};
 use super::world::World;
 use crate::block_on::block_on;
 
-/// Whether a message's effect is durable: an inbox entry or a place in quarantine; for an event, its projection.
+/// Whether a message's effect is durable: an inbox entry or a place in quarantine; for an event, its projection, or a place on the
+/// shelf from which it is brought again.
 pub(crate) fn has_landed(world: &World, topic: Topic, message: &Message) -> bool {
+    is_done(world, topic, message) || is_aside(world, topic, message)
+}
+
+fn is_aside(world: &World, topic: Topic, message: &Message) -> bool {
+    let (rows, shelf) = (world.store.rows(), aside_of(topic));
+    let of_shelf = rows.due.iter().filter(|((lane, _), _)| *lane == shelf);
+    let mut aside = of_shelf.filter_map(|(_, row)| carrier::unpack(&row.body).ok()).flatten();
+    aside.any(|one| one.id == message.id)
+}
+
+fn is_done(world: &World, topic: Topic, message: &Message) -> bool {
     let rows = world.store.rows();
     match topic {
         Topic::OrderCreate => {

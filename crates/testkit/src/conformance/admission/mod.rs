@@ -132,11 +132,17 @@ impl Ground {
     fn compensate(&self, purchase: PurchaseId) -> CompensateCode {
         let compensation = purchase.compensation();
         let command = Compensate { purchase, key: self.key.clone(), compensation };
-        block_on(self.gate.compensate(vec![command])).expect("the gate answers").remove(0)
+        block_on(self.gate.compensate(vec![command]))
+            .expect("the gate answers")
+            .remove(0)
+            .expect("this one as well")
     }
 
     fn project(&self, event: Event) -> Projected {
-        block_on(self.gate.project(vec![event])).expect("the gate answers").remove(0)
+        block_on(self.gate.project(vec![event]))
+            .expect("the gate answers")
+            .remove(0)
+            .expect("this one as well")
     }
 
     /// The reservation as the store of record keeps it: written there with the state it is born with, where the gate has
