@@ -2,9 +2,6 @@
 //!
 //! Read next: `front`, then [`crate::governor`].
 
-use std::collections::BTreeMap;
-
-use futures_util::future::join_all;
 use onceward_domain::decide::reserve::recognise;
 use onceward_domain::error::{Code, Error};
 use onceward_domain::governor::{Passage, Trouble};
@@ -39,12 +36,14 @@ impl Gate {
     /// Opens the front; its task ends when the last handle is gone.
     #[must_use]
     pub fn open(engine: Engine) -> Self {
-        let limit = engine.settings().reserve_batch;
+        let (limit, is_whole) = (engine.settings().reserve_batch, engine.admission().lives_in_store());
         let batching = Batching {
             doing: "reserving",
             limit,
             // A gate in the store decides one batch after the other: a second one under way would only be a smaller one.
-            in_flight: if engine.admission().lives_in_store() { 1 } else { BATCHES_IN_FLIGHT },
+            in_flight: if is_whole { 1 } else { BATCHES_IN_FLIGHT },
+            // A part that is made anew, or hangs, is waited for by its own buyers, and not by those of the others (FS-18, FS-19).
+            part: (!is_whole).then_some(|engine, command| engine.admission().part(command)),
             decide: |engine, commands| Box::pin(decide(engine, commands)),
         };
         let front = Front::open(engine.clone(), batching);
@@ -65,30 +64,10 @@ impl Gate {
 }
 
 async fn decide(engine: Engine, commands: Vec<Reserve>) -> Vec<Result<ReserveAnswer, Error>> {
-    if let Passage::Closed(trouble) = engine.governor().passage() {
-        return only_known(&engine, &commands, trouble).await;
+    match engine.governor().passage() {
+        Passage::Closed(trouble) => only_known(&engine, &commands, trouble).await,
+        Passage::Open => reserve(&engine, commands).await,
     }
-    let is_one_sale = commands.windows(2).all(|pair| pair[0].key == pair[1].key);
-    if is_one_sale || engine.admission().lives_in_store() {
-        return reserve(&engine, commands).await;
-    }
-    // One that is being made anew refuses its own buyers, and not those of the others (FS-18).
-    let mut sales: BTreeMap<SkuKey, (Vec<usize>, Vec<Reserve>)> = BTreeMap::new();
-    let mut answers: Vec<Option<Result<ReserveAnswer, Error>>> = commands.iter().map(|_| None).collect();
-    for (place, command) in commands.into_iter().enumerate() {
-        let (places, of_sale) = sales.entry(command.key.clone()).or_default();
-        places.push(place);
-        of_sale.push(command);
-    }
-    let engine = &engine;
-    let asked = sales.into_values().map(|(places, commands)| async move {
-        let answers = reserve(engine, commands).await;
-        places.into_iter().zip(answers).collect::<Vec<_>>()
-    });
-    for (place, answer) in join_all(asked).await.into_iter().flatten() {
-        answers[place] = Some(answer);
-    }
-    answers.into_iter().map(|answer| answer.expect("every command is of a sale")).collect()
 }
 
 /// Asks the gate for all of them at once; what a part of it refuses to answer, it refuses to those who came to that part.
@@ -154,7 +133,7 @@ async fn only_known(
 
 async fn find_known(engine: &Engine, command: &Reserve) -> Result<Option<ReserveAnswer>, Error> {
     for id in std::iter::once(&command.purchase).chain(&command.older) {
-        let found = engine.admission().find(*id).await?;
+        let found = engine.admission().find_at(*id, &command.key, &command.user).await?;
         if let Some(known) = found.and_then(|view| recognise(&view.purchase, command)) {
             return Ok(Some(known));
         }

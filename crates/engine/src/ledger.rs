@@ -26,7 +26,13 @@ impl Ledger {
         Self {
             front: Front::open(
                 engine,
-                Batching { doing: "deciding on jobs", limit, in_flight: BATCHES_IN_FLIGHT, decide },
+                Batching {
+                    doing: "deciding on jobs",
+                    limit,
+                    in_flight: BATCHES_IN_FLIGHT,
+                    part: None,
+                    decide,
+                },
             ),
         }
     }

@@ -21,6 +21,7 @@ pub mod governor;
 pub mod hand_over;
 pub mod journal_admission;
 pub mod ledger;
+mod lines;
 pub mod observe;
 mod open_reservations;
 pub mod operations;

@@ -12,12 +12,12 @@ use futures_util::future::join_all;
 use onceward_domain::catalogue::Bucket as Counters;
 use onceward_domain::error::{Code, Error};
 use onceward_domain::event::Event;
-use onceward_domain::id::{PurchaseId, SkuKey};
+use onceward_domain::id::{PurchaseId, SkuKey, UserId};
 use onceward_domain::machine::admission::Admission as State;
 use onceward_domain::machine::transport::Transport;
 use onceward_domain::ports::Answer;
 use onceward_domain::ports::admission::{
-    Admission, AdmissionView, Compensate, CompensateCode, OverdueClaim, Projected, Rebuilds, Reserve,
+    Admission, AdmissionView, Compensate, CompensateCode, OverdueClaim, Part, Projected, Rebuilds, Reserve,
     ReserveAnswer, SendClaim, SendSettlement, Standing, Unsent,
 };
 use onceward_domain::ports::clock::Ids;
@@ -90,6 +90,21 @@ impl Inner {
             Some(row) => self.find_row(row).await.map(Some),
             None => self.find_anywhere(id).await,
         }
+    }
+
+    async fn find_at(
+        &self,
+        id: PurchaseId,
+        key: &SkuKey,
+        user: &UserId,
+    ) -> Result<Option<AdmissionView>, Error> {
+        let row = self.core.purchases(vec![id]).await?.remove(&id).filter(|row| row.route == Route::Flash);
+        if let Some(row) = row {
+            return self.find_row(row).await.map(Some);
+        }
+        let Some(sale) = self.core.sale(key).await? else { return Ok(None) };
+        let view = self.find_in(sale.home(user), id).await?;
+        Ok(view.filter(|view| view.purchase.route == Route::Flash))
     }
 
     /// A reservation that the store knows: its row is right, the gate only adds what it keeps itself.
@@ -209,6 +224,20 @@ impl Admission for RedisAdmission {
     fn reserve_each(&self, commands: Vec<Reserve>) -> Answer<'_, Vec<Result<ReserveAnswer, Error>>> {
         let inner = Arc::clone(&self.inner);
         Box::pin(self.on_runtime(async move { inner.doors.reserve_each(commands).await }))
+    }
+
+    fn part(&self, command: &Reserve) -> Part {
+        self.inner.core.part(command)
+    }
+
+    fn find_at(
+        &self,
+        purchase: PurchaseId,
+        key: &SkuKey,
+        user: &UserId,
+    ) -> Answer<'_, Option<AdmissionView>> {
+        let (inner, key, user) = (Arc::clone(&self.inner), key.clone(), user.clone());
+        Box::pin(self.on_runtime(async move { inner.find_at(purchase, &key, &user).await }))
     }
 
     fn find(&self, purchase: PurchaseId) -> Answer<'_, Option<AdmissionView>> {

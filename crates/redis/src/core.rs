@@ -4,6 +4,7 @@
 //! older than a second.
 
 use std::collections::{HashMap, HashSet};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -12,6 +13,7 @@ use onceward_domain::catalogue::Sku;
 use onceward_domain::error::Error;
 use onceward_domain::facts::Need;
 use onceward_domain::id::{PurchaseId, SkuKey};
+use onceward_domain::ports::admission::{Part, Reserve};
 use onceward_domain::ports::clock::Ids;
 use onceward_domain::ports::store::Store;
 use onceward_domain::purchase::Purchase;
@@ -84,6 +86,14 @@ impl Core {
         let sale =
             sales.entry(key.clone()).or_insert_with(|| Arc::new(Sale::new(&self.prefix, activity, &sku)));
         Ok(Some(Arc::clone(sale)))
+    }
+
+    /// The bucket of a buyer, as a number that is its own; of a sale that was not heard of yet, one for all of it.
+    pub(crate) fn part(&self, command: &Reserve) -> Part {
+        let known = lock(&self.sales).get(&command.key).map(Arc::clone);
+        let mut digest = DefaultHasher::new();
+        (&command.key, known.map(|sale| sale.home_number(&command.user))).hash(&mut digest);
+        Part(digest.finish())
     }
 
     /// The SKU as it is now.

@@ -34,6 +34,15 @@ pub struct Reserve {
     pub quantity: u32,
 }
 
+/// A part of a gate, which answers, closes or hangs by itself (FS-19).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Part(pub u64);
+
+impl Part {
+    /// Of a gate that has no parts.
+    pub const WHOLE: Self = Self(0);
+}
+
 /// The gate's answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ReserveAnswer {
@@ -276,10 +285,27 @@ pub trait Admission: Send + Sync {
         })
     }
 
+    /// The part of the gate that this command goes to. It is asked for every buyer, and so waits for nothing and knows it at once;
+    /// equal commands go to the same part while the process lives, unless the gate has heard of the sale meanwhile.
+    fn part(&self, _command: &Reserve) -> Part {
+        Part::WHOLE
+    }
+
     /// What is known of a reservation.
     fn find(&self, purchase: PurchaseId) -> Answer<'_, Option<AdmissionView>>;
 
-    /// Claims reservations whose message is due (FS-05).
+    /// The same where it is known whose it is: no part of the gate is asked but the one that would have it.
+    fn find_at(
+        &self,
+        purchase: PurchaseId,
+        _key: &SkuKey,
+        _user: &UserId,
+    ) -> Answer<'_, Option<AdmissionView>> {
+        self.find(purchase)
+    }
+
+    /// Claims reservations whose message is due (FS-05). A part of a gate that does not answer hides what lies in it from claims, counts
+    /// and due-times; an error is for where nothing can be had of any part.
     fn claim_send(&self, limit: u32, lease: Millis) -> Answer<'_, Vec<SendClaim>>;
 
     /// Ends claims; a claim whose lease was lost is skipped. Answers how many were still held.

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use onceward_domain::time::Timestamp;
 use onceward_redis::Options;
@@ -136,6 +136,36 @@ impl Ground {
         for key in self.keys(&mut connection) {
             if String::from_utf8_lossy(&key).contains(slot) {
                 let _: () = redis::cmd("UNLINK").arg(key).query(&mut connection).expect("a key is removed");
+            }
+        }
+    }
+
+    /// Has one server of a cluster that owns slots answer nobody for so long.
+    pub(crate) fn pause_a_server(&self, length: Duration) {
+        let servers = self.url.rsplit('/').next().expect("an address names servers").split(',');
+        let is_paused = servers.into_iter().any(|server| {
+            let client = redis::Client::open(format!("redis://{server}")).expect("an address of a server");
+            let mut connection = client.get_connection().expect("it is there");
+            let role: Vec<redis::Value> = redis::cmd("ROLE").query(&mut connection).expect("it says so");
+            let is_primary = role.first() == Some(&redis::Value::BulkString(b"master".to_vec()));
+            if is_primary {
+                let mut command = redis::cmd("CLIENT");
+                command.arg("PAUSE").arg(u64::try_from(length.as_millis()).expect("it is short")).arg("ALL");
+                let _: () = command.query(&mut connection).expect("it takes it");
+            }
+            is_primary
+        });
+        assert!(is_paused, "a cluster has a primary");
+    }
+
+    /// Puts something else where keys of one bucket are: whoever asks for them meets an error.
+    pub(crate) fn spoil(&self, ends: &[&str], slot: &str) {
+        let mut connection = self.connection();
+        for key in self.keys(&mut connection) {
+            let name = String::from_utf8_lossy(&key);
+            if name.contains(slot) && ends.iter().any(|end| name.ends_with(end)) {
+                let _: () =
+                    redis::cmd("SET").arg(&key).arg("nonsense").query(&mut connection).expect("a key is set");
             }
         }
     }

@@ -1,4 +1,4 @@
-//! A store that can be held up: its views wait until it goes on.
+//! A store that can be held up: its views, or those of the catalogue alone, wait until it goes on.
 
 use std::sync::Arc;
 
@@ -12,20 +12,32 @@ use tokio::sync::watch;
 /// A store around another one.
 pub(crate) struct Stalled {
     inner: Arc<dyn Store>,
-    stalled: watch::Sender<bool>,
+    stalled: watch::Sender<Stall>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Stall {
+    Nothing,
+    /// Whoever wants to know what is on sale waits, as every rebuild does.
+    Catalogue,
+    Views,
 }
 
 impl Stalled {
     pub(crate) fn around(inner: Arc<dyn Store>) -> Self {
-        Self { inner, stalled: watch::Sender::new(false) }
+        Self { inner, stalled: watch::Sender::new(Stall::Nothing) }
     }
 
     pub(crate) fn stall(&self) {
-        self.stalled.send_replace(true);
+        self.stalled.send_replace(Stall::Views);
+    }
+
+    pub(crate) fn stall_catalogue(&self) {
+        self.stalled.send_replace(Stall::Catalogue);
     }
 
     pub(crate) fn go_on(&self) {
-        self.stalled.send_replace(false);
+        self.stalled.send_replace(Stall::Nothing);
     }
 }
 
@@ -37,7 +49,12 @@ impl Store for Stalled {
     fn view(&self, need: Need) -> Answer<'_, Facts> {
         Box::pin(async move {
             let gone = |cause| Error::new(Code::Unavailable, "waiting for a store").because(cause);
-            self.stalled.subscribe().wait_for(|stalled| !stalled).await.map_err(gone)?;
+            let goes_on = |stall: &Stall| match stall {
+                Stall::Nothing => true,
+                Stall::Catalogue => need.skus.is_empty(),
+                Stall::Views => false,
+            };
+            self.stalled.subscribe().wait_for(goes_on).await.map_err(gone)?;
             self.inner.view(need).await
         })
     }

@@ -14,7 +14,7 @@ use onceward_domain::event::{Event, OrderCreateRequested};
 use onceward_domain::id::{PurchaseId, SkuKey, UserId};
 use onceward_domain::ports::Answer;
 use onceward_domain::ports::admission::{
-    Admission, AdmissionView, Birth, Compensate, CompensateCode, OverdueClaim, Projected, Reserve,
+    Admission, AdmissionView, Birth, Compensate, CompensateCode, OverdueClaim, Part, Projected, Reserve,
     ReserveAnswer, SendClaim, SendSettlement, Unsent,
 };
 use onceward_domain::ports::bus::{
@@ -238,8 +238,25 @@ impl Admission for FaultyAdmission {
         self.inner.reserve(commands)
     }
 
+    fn reserve_each(&self, commands: Vec<Reserve>) -> Answer<'_, Vec<Result<ReserveAnswer, Error>>> {
+        self.inner.reserve_each(commands)
+    }
+
+    fn part(&self, command: &Reserve) -> Part {
+        self.inner.part(command)
+    }
+
     fn find(&self, purchase: PurchaseId) -> Answer<'_, Option<AdmissionView>> {
         self.inner.find(purchase)
+    }
+
+    fn find_at(
+        &self,
+        purchase: PurchaseId,
+        key: &SkuKey,
+        user: &UserId,
+    ) -> Answer<'_, Option<AdmissionView>> {
+        self.inner.find_at(purchase, key, user)
     }
 
     fn claim_send(&self, limit: u32, lease: Millis) -> Answer<'_, Vec<SendClaim>> {

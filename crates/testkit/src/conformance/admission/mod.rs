@@ -52,6 +52,8 @@ const CASES: &[Case] = &[
     ("fs_13_a_projection_is_applied_once", projects),
     ("fs_13_a_direct_order_is_projected_as_well", projects_direct),
     ("fs_13_adjustments_are_applied_in_their_order", adjusts),
+    ("fs_13_each_event_of_a_batch_has_an_answer_of_its_own", each_event),
+    ("fs_02_fs_19_a_reservation_is_found_in_the_part_of_its_buyer", finds_at),
 ];
 
 /// Runs every case, each on a fresh gate, and panics at the end with the names of those that failed.
@@ -460,6 +462,38 @@ fn projects_direct(ground: &Ground) {
     ground.must(2, "u", 1);
     assert_eq!(ground.project(cancelled(&order)), Projected::Applied);
     assert_eq!(ground.counters(), (2, 1, 0));
+}
+
+fn each_event(ground: &Ground) {
+    ground.must(1, "u", 1);
+    let order = ground.order(1);
+    let (first, second) = (adjusted(&ground.key, 4, 1), adjusted(&ground.key, -1, 2));
+    let late = adjusted(&ground.key, 1, 4);
+    let events = vec![first, created(&order), second, late, created(&order)];
+    let answers = block_on(ground.gate.project(events)).expect("the gate answers");
+    let answers: Vec<_> = answers.into_iter().map(|answer| answer.expect("nothing is closed")).collect();
+    let expected =
+        [Projected::Applied, Projected::Applied, Projected::Applied, Projected::TooEarly, Projected::Nothing];
+    assert_eq!(answers, expected);
+    assert_eq!(ground.counters(), (5, 0, 1));
+    assert_eq!(block_on(ground.gate.project(Vec::new())).expect("the gate answers").len(), 0);
+    assert_eq!(block_on(ground.gate.compensate(Vec::new())).expect("the gate answers").len(), 0);
+}
+
+fn finds_at(ground: &Ground) {
+    let command = command(&ground.key, 1, "u", 1);
+    ground.must(1, "u", 1);
+    assert_eq!(ground.gate.part(&command), ground.gate.part(&command));
+    let find_at = |number: u64, user: &str| {
+        let user = UserId::trusted(user);
+        block_on(ground.gate.find_at(id(number), &ground.key, &user)).expect("the gate answers")
+    };
+    let found = find_at(1, "u");
+    assert_eq!(found, block_on(ground.gate.find(id(1))).expect("the gate answers"));
+    assert!(found.is_some());
+    assert_eq!(find_at(9, "u"), None);
+    ground.order(1);
+    assert!(find_at(1, "u").is_some(), "the row says the same");
 }
 
 fn adjusts(ground: &Ground) {
