@@ -2,9 +2,11 @@
 //!
 //! Invariants: one connection carries everybody's calls, so nothing that blocks may go over it; a call that could not be sent
 //! is known not to have happened, one whose answer is missing is not (DR-02); a call is never repeated here, except where the
-//! server has said that it did not know the script. Read next: `failure.rs`.
+//! server has said that it did not know the script; while one server of several hangs, nobody waits who does not come to it (FS-19).
+//! Read next: `failure.rs`.
 
 use std::io;
+use std::sync::Arc;
 
 use redis::aio::{ConnectionLike, MultiplexedConnection};
 use redis::cluster::ClusterClient;
@@ -25,7 +27,7 @@ const REDIRECTIONS_LIMIT: u32 = 4;
 
 pub(crate) struct Link {
     options: Options,
-    line: Mutex<Line>,
+    line: Arc<Mutex<Line>>,
 }
 
 #[derive(Default)]
@@ -35,6 +37,8 @@ struct Line {
     connection: Option<Connection>,
     /// When the last try to connect failed: whoever waited for it meanwhile has heard so, and does not try in turn.
     failed_at: Option<Instant>,
+    /// Whether another connection is being made beside the one there is.
+    is_renewed: bool,
 }
 
 #[derive(Clone)]
@@ -50,11 +54,27 @@ impl Connection {
             Self::Cluster(connection) => connection.req_packed_command(command),
         }
     }
+
+    /// This connection, where it answers.
+    async fn reaches(mut self, look: &Cmd) -> Result<Self, RedisError> {
+        self.send(look).await.and_then(Value::extract_error)?;
+        Ok(self)
+    }
+}
+
+/// The first key of a command: behind its name, or behind a script and the number of its keys.
+fn key_of(command: &Cmd) -> Vec<u8> {
+    let mut words = command.args_iter().filter_map(|word| match word {
+        redis::Arg::Simple(word) => Some(word.to_vec()),
+        redis::Arg::Cursor | _ => None,
+    });
+    let is_script = words.next().is_some_and(|name| name.starts_with(b"EVAL"));
+    words.nth(if is_script { 2 } else { 0 }).unwrap_or_default()
 }
 
 impl Link {
     pub(crate) fn new(options: Options) -> Self {
-        Self { options, line: Mutex::default() }
+        Self { options, line: Arc::default() }
     }
 
     /// Sends one command and waits for its answer.
@@ -85,10 +105,40 @@ impl Link {
         {
             let mut line = self.line.lock().await;
             if line.number == number {
-                line.connection = None;
+                match connection {
+                    Connection::Cluster(_) if cause.is_timeout() => self.renew(&mut line, command),
+                    Connection::One(_) | Connection::Cluster(_) => line.connection = None,
+                }
             }
         }
         answer.map_err(|cause| (Stage::Sent, cause))
+    }
+
+    /// One server of several hangs: perhaps another one has its slots by now, which a new connection would learn. Until one is made over
+    /// which the key of this command can be reached, everybody goes on over the present one, over which the other servers answer: a
+    /// cluster's connection that lacks a server holds everybody up while it looks for it.
+    fn renew(&self, line: &mut Line, command: &Cmd) {
+        if line.is_renewed {
+            return;
+        }
+        line.is_renewed = true;
+        let mut look = redis::cmd("EXISTS");
+        look.arg(key_of(command));
+        let (options, line, number) = (self.options.clone(), Arc::clone(&self.line), line.number);
+        tokio::spawn(async move {
+            let made = match connect(&options).await {
+                Ok(made) => made.reaches(&look).await,
+                Err(cause) => Err(cause),
+            };
+            let mut line = line.lock().await;
+            line.is_renewed = false;
+            if let Ok(made) = made
+                && line.number == number
+            {
+                line.connection = Some(made);
+                line.number += 1;
+            }
+        });
     }
 
     async fn connection(&self) -> Result<(u64, Connection), RedisError> {
@@ -98,40 +148,12 @@ impl Link {
             if line.failed_at.is_some_and(|failed_at| asked_at < failed_at) {
                 return Err(RedisError::from(io::Error::from(io::ErrorKind::NotConnected)));
             }
-            let made = self.connect().await.inspect_err(|_| line.failed_at = Some(Instant::now()))?;
+            let made = connect(&self.options).await.inspect_err(|_| line.failed_at = Some(Instant::now()))?;
             line.connection = Some(made);
             line.number += 1;
         }
         let connection = line.connection.clone().expect("it was made above");
         Ok((line.number, connection))
-    }
-
-    async fn connect(&self) -> Result<Connection, RedisError> {
-        let Options { target, certificates, response_limit, connect_limit, .. } = &self.options;
-        let config = patience(&self.options);
-        match target {
-            Target::Single(server) => {
-                let client = Client::open(server.clone())?;
-                client.get_multiplexed_async_connection_with_config(&config).await.map(Connection::One)
-            }
-            Target::Sentinel { sentinels, service } => {
-                let mut client = sentinel(&self.options, sentinels, service)?;
-                client.get_async_connection_with_config(&config).await.map(Connection::One)
-            }
-            Target::Cluster(servers) => {
-                let builder = ClusterClient::builder(servers.clone())
-                    .tcp_settings(tcp())
-                    .connection_timeout(*connect_limit)
-                    .response_timeout(*response_limit)
-                    .retries(REDIRECTIONS_LIMIT);
-                let builder = match certificates {
-                    Some(certificates) => builder.certs(certificates.clone()),
-                    None => builder,
-                };
-                let client = builder.build()?;
-                client.get_async_connection().await.map(Connection::Cluster)
-            }
-        }
     }
 
     /// Asks for what a gate relies on: that nothing is evicted (design.md §5).
@@ -153,5 +175,47 @@ impl Link {
             }
         }
         Ok(())
+    }
+}
+
+async fn connect(options: &Options) -> Result<Connection, RedisError> {
+    let Options { target, certificates, response_limit, connect_limit, .. } = options;
+    let config = patience(options);
+    match target {
+        Target::Single(server) => {
+            let client = Client::open(server.clone())?;
+            client.get_multiplexed_async_connection_with_config(&config).await.map(Connection::One)
+        }
+        Target::Sentinel { sentinels, service } => {
+            let mut client = sentinel(options, sentinels, service)?;
+            client.get_async_connection_with_config(&config).await.map(Connection::One)
+        }
+        Target::Cluster(servers) => {
+            let builder = ClusterClient::builder(servers.clone())
+                .tcp_settings(tcp())
+                .connection_timeout(*connect_limit)
+                .response_timeout(*response_limit)
+                .retries(REDIRECTIONS_LIMIT);
+            let builder = match certificates {
+                Some(certificates) => builder.certs(certificates.clone()),
+                None => builder,
+            };
+            let client = builder.build()?;
+            client.get_async_connection().await.map(Connection::Cluster)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fs_19_the_key_of_a_command_is_behind_its_name_or_behind_the_script() {
+        let look = redis::cmd("HGET").arg("{sale:sku}:counter").arg("initial").clone();
+        assert_eq!(key_of(&look), b"{sale:sku}:counter");
+        let script = crate::script::RESERVE.by_digest(&["{sale:sku:1}:counter", "other"], &[b"argument"]);
+        assert_eq!(key_of(&script), b"{sale:sku:1}:counter");
+        assert_eq!(key_of(&redis::cmd("TIME")), b"");
     }
 }
