@@ -70,6 +70,15 @@ impl Lane {
         Self::NOTICE,
     ];
 
+    /// Lanes in which nothing waits to be done: what they hold is said, not to be worked off, and is nobody's to look after.
+    const TECHNICAL: [&'static str; 2] = [Self::BEHIND, Self::TRIAL];
+
+    /// Whether what is in it is work that waits.
+    #[must_use]
+    pub fn is_work(&self) -> bool {
+        !Self::TECHNICAL.contains(&self.as_str())
+    }
+
     /// A lane by name.
     #[must_use]
     pub fn new(name: &str) -> Self {

@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use onceward_domain::decide::behind::HOLDS;
+use onceward_domain::decide::behind::is_stale;
 use onceward_domain::due::Member;
 use onceward_domain::governor::{Limits, Meter, Passage, Reading, Sight, Trouble};
 use onceward_domain::id::SkuKey;
@@ -223,17 +223,26 @@ impl Governor {
         state.behind = state.oldest_taken.map(|oldest| Behind { oldest, at: now });
     }
 
-    /// What this process has to say now of its consumers; nothing where it was said, and holds for a while.
-    pub(crate) fn word(&self, settings: &GovernorSettings, name: impl FnOnce() -> Member) -> Option<Word> {
+    /// What this process has to say now of its consumers; nothing where it was said, and holds for a while. Consumers that rest are as
+    /// far behind as they were when they last decided; then it is this time, else that of the decision.
+    pub(crate) fn word(
+        &self,
+        settings: &GovernorSettings,
+        resting: Option<Timestamp>,
+        name: impl FnOnce() -> Member,
+    ) -> Option<Word> {
         let state = self.state();
         let far = state.behind.filter(|behind| behind.holds_deadlines(settings));
         match (far, &state.said) {
             (None, None) => None,
             (None, Some(said)) => Some(Word::CaughtUp(said.process.clone())),
-            (Some(behind), Some(said)) if behind.at.since(said.at).0 < HOLDS.0 / 2 => None,
             (Some(behind), said) => {
+                let at = resting.unwrap_or(behind.at);
+                if said.as_ref().is_some_and(|said| !is_stale(said.at, at)) {
+                    return None;
+                }
                 let process = said.as_ref().map_or_else(name, |said| said.process.clone());
-                Some(Word::Behind(Said { process, at: behind.at }))
+                Some(Word::Behind(Said { process, at }))
             }
         }
     }
@@ -293,6 +302,6 @@ pub(crate) enum Word {
 pub(crate) struct Said {
     /// The name it says it under.
     pub(crate) process: Member,
-    /// The store's time of the decision that showed it.
+    /// The store's time when it was said.
     pub(crate) at: Timestamp,
 }

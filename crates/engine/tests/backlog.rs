@@ -10,17 +10,18 @@ use house::line::Line;
 use house::{House, key, keys, usual_activity};
 use onceward::gate::{Gate, ReserveRequest};
 use onceward::governor::GovernorSettings;
-use onceward::operations::queue;
+use onceward::operations::{operate, queue};
 use onceward::workers::{Next, Worker};
 use onceward::{Engine, Ports, Settings};
-use onceward_domain::decide::behind::HOLDS;
+use onceward_domain::decide::behind::{self, HOLDS};
 use onceward_domain::due::Lane;
 use onceward_domain::error::{Code, Error};
+use onceward_domain::facts::{Facts, Need};
 use onceward_domain::governor::{Band, Limits, Passage, Trouble};
 use onceward_domain::id::{RequestId, UserId};
 use onceward_domain::machine::reservation::Reservation;
 use onceward_domain::ports::admission::ReserveAnswer;
-use onceward_domain::time::Millis;
+use onceward_domain::time::{Millis, Timestamp};
 use onceward_testkit::block_on::block_on;
 use onceward_testkit::ids::CountingIds;
 use onceward_testkit::notifier::People;
@@ -257,6 +258,82 @@ fn fs_17_a_consumer_asks_no_more_of_the_store_than_it_was_told_it_can_do() {
     sale.house.clock.advance(Millis(1));
     assert_eq!(sale.house.step(Worker::Consumer).unwrap(), Next::Again);
     assert_eq!(sale.orders(["later".to_owned()].into_iter()), 1);
+}
+
+/// Says in the store that this process was far behind at this time.
+fn say(house: &House, process: &str, at: Timestamp) {
+    let process: Arc<str> = Arc::from(process);
+    let say = move |_: &mut Facts| Ok((behind::say(&process, at), ()));
+    block_on(onceward::execute::transact(&*house.store, "test", Need::default(), say)).unwrap();
+}
+
+#[test]
+fn fs_17_consumers_that_rest_for_longer_than_what_they_said_holds_say_it_again() {
+    /// More than one claim takes off the bus.
+    const CARRIERS: usize = 20;
+    let governor = GovernorSettings { orders_per_second: NonZeroU32::new(1), ..GovernorSettings::default() };
+    let sale = Sale::with(1_000, governor);
+    let user = |number: usize| format!("u{number}");
+    for carrier in 0..CARRIERS {
+        let buyers: Vec<String> = (8 * carrier..8 * (carrier + 1)).map(user).collect();
+        let all: Vec<(&str, &str, u32)> = buyers.iter().map(|user| (user.as_str(), "r", 1)).collect();
+        sale.house.reserve_all(&all);
+        sale.house.step(Worker::Sender).unwrap();
+    }
+    sale.house.clock.advance(Millis(400_000));
+    assert_eq!(sale.house.step(Worker::Consumer).unwrap(), Next::Again);
+    let rest = sale.house.step(Worker::Consumer).unwrap();
+    assert!(matches!(rest, Next::Wait(Some(rest)) if rest > HOLDS), "{rest:?}");
+    // As often as a worker looks that nobody wakes.
+    for _ in 0..100 {
+        sale.house.clock.advance(sale.house.engine.settings().poll);
+        assert!(matches!(sale.house.step(Worker::Consumer).unwrap(), Next::Wait(_)), "it rests");
+        assert_ne!(sale.house.step(Worker::Deadline).unwrap(), Next::Again, "their messages may be the next");
+    }
+    sale.house.clock.advance(HOLDS);
+    assert_eq!(sale.house.step(Worker::Consumer).unwrap(), Next::Again);
+    assert_eq!(sale.orders((0..8 * CARRIERS).map(user)), 8 * CARRIERS, "nobody was rejected");
+    sale.house.assert_invariants();
+}
+
+#[test]
+fn fs_17_what_a_clock_that_ran_ahead_said_holds_up_no_deadline() {
+    let house = House::new(9);
+    house.reserve("u", "r", 1);
+    house.clock.advance(usual_activity().reservation_deadline);
+    let now = block_on(house.store.now()).unwrap();
+    say(&house, "ahead", now.plus(Millis(86_400_000)));
+    assert_eq!(house.step(Worker::Deadline).unwrap(), Next::Again);
+    assert_eq!(house.lane(Lane::BEHIND), 0, "it is over");
+}
+
+#[test]
+fn fs_17_whoever_is_alive_and_far_behind_is_seen_behind_any_number_of_dead_ones() {
+    let house = House::new(9);
+    house.reserve("u", "r", 1);
+    let dead_at = block_on(house.store.now()).unwrap();
+    for number in 0..200 {
+        say(&house, &format!("dead-{number}"), dead_at);
+    }
+    house.clock.advance(usual_activity().reservation_deadline);
+    say(&house, "alive", block_on(house.store.now()).unwrap());
+    assert_ne!(house.step(Worker::Deadline).unwrap(), Next::Again, "its messages may be the next");
+    assert_eq!(house.lane(Lane::BEHIND), 1, "the dead ones are gone");
+    house.clock.advance(HOLDS);
+    assert_eq!(house.step(Worker::Deadline).unwrap(), Next::Again);
+}
+
+#[test]
+fn fs_17_what_processes_say_of_themselves_is_no_work_that_waits() {
+    let house = House::new(9);
+    say(&house, "process", block_on(house.store.now()).unwrap());
+    let (_, queues) = block_on(queue::queues(&house.engine)).unwrap();
+    let overview = block_on(operate::overview(&house.engine)).unwrap();
+    let shown = queues.iter().map(|one| &one.lane).chain(&overview.lanes);
+    assert!(shown.clone().count() > 10, "work is shown");
+    assert!(shown.clone().all(|one| one.lane.as_str() != Lane::BEHIND), "it is nobody's to work off");
+    let error = block_on(queue::set_paused(&house.engine, Lane::BEHIND, true, "ann")).unwrap_err();
+    assert_eq!(error.code(), Code::NotFound);
 }
 
 /// Two orders whose events wait in the outbox, each in an entry of its own.

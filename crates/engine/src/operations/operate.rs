@@ -20,7 +20,7 @@ const AWAY_AFTER: usize = 3;
 pub struct Overview {
     /// The store's time.
     pub now: Timestamp,
-    /// Every lane with something in it.
+    /// Every lane with work in it.
     pub lanes: Vec<LaneStatus>,
     /// Sums over everything.
     pub tally: Tally,
@@ -39,7 +39,8 @@ pub async fn invariants(engine: &Engine) -> Result<Vec<Check>, Error> {
 /// # Errors
 /// The store's.
 pub async fn overview(engine: &Engine) -> Result<Overview, Error> {
-    let lanes = engine.store().lanes().await?;
+    let mut lanes = engine.store().lanes().await?;
+    lanes.retain(|one| one.lane.is_work());
     let mut tally = engine.store().tally().await?;
     if !engine.admission().lives_in_store() {
         let mut away = 0;

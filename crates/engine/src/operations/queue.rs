@@ -43,7 +43,8 @@ pub fn known_lanes() -> BTreeSet<Lane> {
 /// # Errors
 /// The store's.
 pub async fn queues(engine: &Engine) -> Result<(Timestamp, Vec<QueueStatus>), Error> {
-    let found = engine.store().lanes().await?;
+    let mut found = engine.store().lanes().await?;
+    found.retain(|one| one.lane.is_work());
     let mut names = known_lanes();
     names.extend(found.iter().map(|one| one.lane.living().unwrap_or_else(|| one.lane.clone())));
     let status = |lane: Lane| {

@@ -17,7 +17,7 @@ use onceward_domain::id::PurchaseId;
 use onceward_domain::ports::admission::Birth;
 use onceward_domain::ports::bus::{Delivery, Settlement, Topic};
 use onceward_domain::purchase::InboxResult;
-use onceward_domain::time::Millis;
+use onceward_domain::time::{Millis, Timestamp};
 
 use crate::engine::Engine;
 use crate::execute::{decide_apart, execute, transact};
@@ -33,7 +33,8 @@ use crate::workers::{Next, need_of_messages, strays, wait_of_delivery, wait_unti
 /// The bus's or the store's; what was not settled comes again.
 pub async fn step(engine: &Engine) -> Result<Next, Error> {
     let settings = engine.settings();
-    if let Some(rest) = rest(engine).await? {
+    if let Some((rest, now)) = rest(engine).await? {
+        say_how_far(engine, Some(now)).await?;
         return Ok(Next::Wait(Some(rest)));
     }
     let outage = engine.outage(Topic::OrderCreate);
@@ -42,30 +43,32 @@ pub async fn step(engine: &Engine) -> Result<Next, Error> {
     let deliveries = engine.bus().consume(Topic::OrderCreate, limit, settings.lease).await?;
     engine.governor().taken(&deliveries);
     if deliveries.is_empty() {
-        say_how_far(engine).await?;
+        say_how_far(engine, None).await?;
         return wait_until(engine, engine.bus().next_delivery(Topic::OrderCreate).await?).await;
     }
     outage
         .decide_all(engine, Topic::OrderCreate, &deliveries, |engine, batch| Box::pin(handle(engine, batch)))
         .await?;
-    say_how_far(engine).await?;
     if settings.governor.orders_per_second.is_some() {
         engine.governor().asked(engine.store().now().await?, deliveries.len(), &settings.governor);
     }
     Ok(Next::Again)
 }
 
-/// How long the consumer rests so that the store is asked for no more than it can do (FS-17).
-async fn rest(engine: &Engine) -> Result<Option<Millis>, Error> {
+/// How long the consumer rests from now on, so that the store is asked for no more than it can do (FS-17).
+async fn rest(engine: &Engine) -> Result<Option<(Millis, Timestamp)>, Error> {
     if engine.settings().governor.orders_per_second.is_none() {
         return Ok(None);
     }
-    Ok(engine.governor().rest(engine.store().now().await?))
+    let now = engine.store().now().await?;
+    Ok(engine.governor().rest(now).map(|rest| (rest, now)))
 }
 
-/// Tells the deadline workers of every process whether these consumers are far behind (FS-17).
-async fn say_how_far(engine: &Engine) -> Result<(), Error> {
-    let Some(word) = engine.governor().word(&engine.settings().governor, || engine.ids().member()) else {
+/// Tells the deadline workers of every process whether these consumers are far behind (FS-17). It is said after every batch and in
+/// every rest, because several batches and a rest may take longer than what was said holds.
+async fn say_how_far(engine: &Engine, resting: Option<Timestamp>) -> Result<(), Error> {
+    let name = || engine.ids().member();
+    let Some(word) = engine.governor().word(&engine.settings().governor, resting, name) else {
         return Ok(());
     };
     let changes = match &word {
@@ -108,6 +111,10 @@ async fn handle(engine: &Engine, batch: &[Delivery]) -> Result<Vec<Settlement>, 
     let mut outcomes = decide_apart(incoming, |part| Box::pin(decide(engine, part))).await;
     if let Some(error) = outage_in(&mut outcomes) {
         return Err(error);
+    }
+    if let Err(error) = say_how_far(engine, None).await {
+        // These are decided all the same, and it is said with the next ones.
+        tracing::warn!(target: "onceward", event = "behind.not_said", ?error);
     }
     let refused_before = ids.iter().zip(&outcomes).filter(|(_, outcome)| is_refused_before(outcome));
     let kept = strays::give_back(engine, refused_before.map(|(id, _)| *id).collect()).await?;

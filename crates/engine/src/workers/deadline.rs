@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use onceward_domain::decide::behind::sweep;
+use onceward_domain::decide::behind::{holds, sweep};
 use onceward_domain::decide::deadline::{Outcome, pass_deadline};
 use onceward_domain::due::{Lane, Member, Waiting};
 use onceward_domain::error::Error;
@@ -21,8 +21,10 @@ use crate::observe;
 use crate::outage::outage_in;
 use crate::workers::{Next, need_of_messages, strays, wait_until};
 
-/// More processes than a cluster has. Of more than so many dead ones the next step removes the rest.
+/// More processes than a cluster has.
 const PROCESSES_OF_ONE_READ: u32 = 64;
+/// So many pages of dead ones are removed in one step; the next one removes the rest.
+const READS_LIMIT: u32 = 16;
 
 /// Claims overdue reservations, rejects the undecided ones, settles the claims.
 ///
@@ -98,22 +100,34 @@ async fn reject(engine: &Engine, part: Arc<[Overdue]>) -> Result<Vec<Outcome>, E
 
 /// Whether a process says that its consumers are far behind; what somebody said who does not say it any more is removed.
 async fn are_consumers_behind(engine: &Engine) -> Result<bool, Error> {
-    let lane = Lane::new(Lane::BEHIND);
-    let said = engine.store().list_due(lane.clone(), PROCESSES_OF_ONE_READ, None).await?;
-    let mut holds = false;
-    if !said.is_empty() {
+    let mut holds_now = false;
+    for _ in 0..READS_LIMIT {
+        let said = engine.store().list_due(Lane::new(Lane::BEHIND), PROCESSES_OF_ONE_READ, None).await?;
+        if said.is_empty() {
+            break;
+        }
+        let is_full = said.len() >= usize::try_from(PROCESSES_OF_ONE_READ).unwrap_or(usize::MAX);
         let now = engine.store().now().await?;
-        let (held, over): (Vec<Waiting>, Vec<Waiting>) = said.into_iter().partition(|one| one.due_at > now);
-        holds = !held.is_empty();
-        let over: Vec<Member> = over.into_iter().map(|one| one.member).collect();
-        if !over.is_empty() {
-            let due = over.iter().map(|process| (lane.clone(), process.clone())).collect();
-            let decide = move |facts: &mut Facts| Ok((sweep(facts, &over), ()));
-            transact(engine.store(), "sweep_behind", Need { due, ..Need::default() }, decide).await?;
+        let (held, over): (Vec<Waiting>, Vec<Waiting>) =
+            said.into_iter().partition(|one| holds(one.due_at, now));
+        holds_now = !held.is_empty();
+        remove(engine, over.into_iter().map(|one| one.member).collect()).await?;
+        // Somebody who is alive may stand behind a page of dead ones.
+        if holds_now || !is_full {
+            break;
         }
     }
-    observe::deadlines_paused(holds);
-    Ok(holds)
+    observe::deadlines_paused(holds_now);
+    Ok(holds_now)
+}
+
+async fn remove(engine: &Engine, over: Vec<Member>) -> Result<(), Error> {
+    if over.is_empty() {
+        return Ok(());
+    }
+    let due = over.iter().map(|process| (Lane::new(Lane::BEHIND), process.clone())).collect();
+    let decide = move |facts: &mut Facts| Ok((sweep(facts, &over), ()));
+    transact(engine.store(), "sweep_behind", Need { due, ..Need::default() }, decide).await
 }
 
 /// These keep their entry, and are looked at again after this long.
