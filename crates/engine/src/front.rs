@@ -14,14 +14,12 @@ use onceward_domain::ports::admission::Part;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::engine::Engine;
-use crate::lines::{Batch, Lines, Waiting};
+use crate::lines::{Batch, FLIGHTS_LIMIT, Lines, Waiting};
 
 /// Most commands that may wait to be looked at.
 pub(crate) const QUEUE_LIMIT: usize = 4096;
 /// Batches that may be on their way at once where they do not wait for each other.
 pub(crate) const BATCHES_IN_FLIGHT: usize = 2;
-/// Batches of all parts that may be on their way at once.
-const FLIGHTS_LIMIT: usize = 256;
 
 /// So often a batch that is not full lets everything that is ready run before it leaves. Callers come in bursts, as they
 /// were answered: without this the first of a burst leaves alone, and the others wait for its commit.
@@ -150,9 +148,7 @@ impl<C: Send + 'static, A: Send + 'static> Desk<C, A> {
 
     /// Sends a batch of each line that may have one.
     fn leave(&mut self) {
-        while self.lines.flights() < FLIGHTS_LIMIT
-            && let Some(Batch { part, commands, callers }) = self.lines.take(self.batching.limit)
-        {
+        while let Some(Batch { part, commands, callers }) = self.lines.take(self.batching.limit) {
             let flight = Flight { part, landing: self.landing.clone() };
             let deciding = (self.batching.decide)(self.engine.clone(), commands);
             tokio::spawn(async move {

@@ -14,6 +14,9 @@ use crate::front::QUEUE_LIMIT;
 
 /// Most commands that wait in all lines. A line may be as long as what it leaves free, so that one alone has room for half of it.
 const WAITING_LIMIT: usize = 2 * QUEUE_LIMIT;
+/// Batches of all lines that may be on their way at once. From half of it on, no line has more than one: what hangs holds as few as it
+/// can, and leaves the rest to those that answer.
+pub(crate) const FLIGHTS_LIMIT: usize = 1_024;
 /// Lines that are kept while nobody stands in them, with the room that they have: a part that was busy will be so again.
 const IDLE_LIMIT: usize = 64;
 
@@ -61,6 +64,11 @@ impl<C, A> Lines<C, A> {
         self.flights
     }
 
+    /// How many batches of one line may be on their way now.
+    fn allowed(&self) -> usize {
+        if self.flights < FLIGHTS_LIMIT / 2 { self.in_flight } else { 1 }
+    }
+
     /// Whether a batch may leave.
     pub(crate) fn is_ready(&self) -> bool {
         !self.ready.is_empty()
@@ -68,17 +76,19 @@ impl<C, A> Lines<C, A> {
 
     /// Puts a command into the line of its part, or gives it back where that is full.
     pub(crate) fn push(&mut self, part: Part, one: Waiting<C, A>) -> Result<(), Waiting<C, A>> {
+        let allowed = self.allowed();
+        let length = self.lines.get(&part).map_or(0, |line| line.waiting.len());
+        if length >= WAITING_LIMIT - self.waiting {
+            return Err(one);
+        }
         let line = self.lines.entry(part).or_insert_with(|| Line {
             waiting: VecDeque::new(),
             flights: 0,
             is_ready: false,
         });
-        if line.waiting.len() >= WAITING_LIMIT - self.waiting {
-            return Err(one);
-        }
         line.waiting.push_back(one);
         self.waiting += 1;
-        if !line.is_ready && line.flights < self.in_flight {
+        if !line.is_ready && line.flights < allowed {
             line.is_ready = true;
             self.ready.push_back(part);
         }
@@ -87,14 +97,25 @@ impl<C, A> Lines<C, A> {
 
     /// Takes up to so many commands of the first line that may have a batch.
     pub(crate) fn take(&mut self, limit: usize) -> Option<Batch<C, A>> {
-        let part = self.ready.pop_front()?;
-        let line = self.lines.get_mut(&part).expect("a line that is ready is there");
+        if self.flights >= FLIGHTS_LIMIT {
+            return None;
+        }
+        let allowed = self.allowed();
+        let (part, line) = loop {
+            let part = self.ready.pop_front()?;
+            let line = self.lines.get_mut(&part).expect("a line that is ready is there");
+            if line.flights < allowed {
+                break (part, line);
+            }
+            // It was ready when there were fewer: it is again when one of its own is back.
+            line.is_ready = false;
+        };
         let count = line.waiting.len().min(limit);
         let (commands, callers) = line.waiting.drain(..count).map(|one| (one.command, one.answer)).unzip();
         self.waiting -= count;
         self.flights += 1;
         line.flights += 1;
-        line.is_ready = !line.waiting.is_empty() && line.flights < self.in_flight;
+        line.is_ready = !line.waiting.is_empty() && line.flights < allowed;
         if line.is_ready {
             self.ready.push_back(part);
         }
@@ -146,6 +167,24 @@ mod tests {
     }
 
     #[test]
+    fn fs_19_many_lines_that_do_not_move_leave_batches_to_the_others() {
+        let mut lines = Lines::new(2);
+        let hung = u64::try_from(FLIGHTS_LIMIT * 3 / 4).unwrap();
+        for command in 0..6 {
+            assert!((0..hung).all(|part| push(&mut lines, part, command)));
+        }
+        let mut taken = Vec::new();
+        while let Some((part, _)) = take(&mut lines) {
+            taken.push(part);
+        }
+        assert_eq!(taken, (0..hung).collect::<Vec<_>>(), "one of each");
+        assert!(push(&mut lines, hung, 0));
+        assert_eq!(take(&mut lines), Some((hung, vec![0])));
+        lines.land(Part(0));
+        assert_eq!(take(&mut lines), Some((0, vec![3, 4, 5])), "it goes on as soon as it moves");
+    }
+
+    #[test]
     fn fs_19_a_line_that_does_not_move_leaves_room_for_the_others() {
         let mut lines = Lines::new(1);
         let mut fill = |part| {
@@ -156,5 +195,7 @@ mod tests {
             count
         };
         assert_eq!((fill(0), fill(1), fill(2)), (QUEUE_LIMIT, QUEUE_LIMIT / 2, QUEUE_LIMIT / 4));
+        assert!((3..10_000).all(|part| fill(part) <= QUEUE_LIMIT / 8));
+        assert!(lines.lines.len() < 20, "a line that was full from the start is not kept");
     }
 }

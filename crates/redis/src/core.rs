@@ -92,11 +92,13 @@ impl Core {
         Ok(Some(Arc::clone(sale)))
     }
 
-    /// The bucket of a buyer, as a number that is its own; of a sale that was not heard of yet, one for all of it.
+    /// The bucket of a buyer, as a number that is its own. Sales that were not heard of yet wait for the store, and so for each other:
+    /// names that nobody sells under take no place from those who know where they go.
     pub(crate) fn part(&self, command: &Reserve) -> Part {
         let known = lock(&self.sales).get(&command.key).map(Arc::clone);
+        let Some(sale) = known else { return Part::WHOLE };
         let mut digest = DefaultHasher::new();
-        (&command.key, known.map(|sale| sale.home_number(&command.user))).hash(&mut digest);
+        (&command.key, sale.home_number(&command.user)).hash(&mut digest);
         Part(digest.finish())
     }
 

@@ -34,6 +34,8 @@ const REQUESTS_OF_ONE_CALL: usize = 128;
 const GROUPS_LIMIT: usize = 4_096;
 /// Most groups that are taken at once.
 const GROUPS_OF_ONE_ROUND: usize = 256;
+/// How long a sale that was past is taken to be past.
+const RETIRED_AGE: Duration = Duration::from_secs(60);
 /// How long a new limit may take to be heard of.
 const LIMIT_AGE: Duration = Duration::from_secs(1);
 
@@ -160,8 +162,9 @@ struct Keeper {
     number: u16,
     /// With the time until which it is waited for: whoever comes later hears at once that it goes on.
     rebuild: Option<(Instant, JoinHandle<Result<Opened, Error>>)>,
-    /// Whether the sale was past when the bucket was last to be opened: it stays past, and the store answers.
-    is_retired: bool,
+    /// When the sale was last seen to be past: the store answers then, and is asked again whether it is, because its clock may have been
+    /// wrong.
+    retired: Option<Instant>,
     /// The last time that the limit was told, which nobody waits for: a store that is slow must not keep the door shut.
     told: Option<JoinHandle<()>>,
     told_at: Instant,
@@ -169,7 +172,7 @@ struct Keeper {
 
 impl Keeper {
     fn new(core: Arc<Core>, sale: Arc<Sale>, number: u16) -> Self {
-        Self { core, sale, number, rebuild: None, is_retired: false, told: None, told_at: Instant::now() }
+        Self { core, sale, number, rebuild: None, retired: None, told: None, told_at: Instant::now() }
     }
 
     fn bucket(&self) -> &Bucket {
@@ -182,8 +185,11 @@ impl Keeper {
             self.tell();
             let commands: Vec<&Reserve> = waiting.iter().flat_map(|group| &group.commands).collect();
             let mut answers = Vec::with_capacity(commands.len());
+            let mut is_silent = false;
             for part in commands.chunks(REQUESTS_OF_ONE_CALL) {
-                answers.extend(self.let_in(part).await);
+                let heard = if is_silent { self.unasked(part.len()) } else { self.let_in(part).await };
+                is_silent |= heard.iter().all(is_silence);
+                answers.extend(heard);
             }
             let mut answers = answers.into_iter();
             for group in waiting.drain(..) {
@@ -194,10 +200,16 @@ impl Keeper {
         }
     }
 
+    /// What those hear who stood behind somebody whom the server did not answer: they were not asked for, and need not wait as long.
+    fn unasked(&self, count: usize) -> Each {
+        let text = format!("reserving of {}: the gate has just not answered", self.sale.key);
+        Error::new(Code::Unavailable, text).for_each(count)
+    }
+
     /// Has the bucket told of a new limit, and the workers of the bucket. What cannot be read or said now is a second later.
     fn tell(&mut self) {
         let is_telling = self.told.as_ref().is_some_and(|telling| !telling.is_finished());
-        if self.is_retired || is_telling || self.told_at.elapsed() < LIMIT_AGE {
+        if self.retired.is_some() || is_telling || self.told_at.elapsed() < LIMIT_AGE {
             return;
         }
         self.told_at = Instant::now();
@@ -256,8 +268,11 @@ impl Keeper {
 
     /// One script call, before which the bucket is opened where it is closed.
     async fn ask(&mut self, commands: &[&Reserve]) -> Answers {
-        if self.is_retired {
-            return self.core.recall(commands).await;
+        if let Some(seen) = self.retired {
+            if seen.elapsed() < RETIRED_AGE || self.core.past(&self.sale).await?.is_some() {
+                return self.core.recall(commands).await;
+            }
+            self.retired = None;
         }
         if self.rebuild.is_none()
             && let Some(answers) = self.call(commands).await?
@@ -265,7 +280,7 @@ impl Keeper {
             return Ok(answers);
         }
         if self.open_anew().await? == Opened::Retired {
-            self.is_retired = true;
+            self.retired = Some(Instant::now());
             return self.core.recall(commands).await;
         }
         let closed =
@@ -332,6 +347,11 @@ impl Keeper {
         }
         answers.iter().zip(commands).map(|(one, command)| read(one, command)).collect::<Answers>().map(Some)
     }
+}
+
+/// Whether nobody knows what became of it.
+fn is_silence(answer: &Result<ReserveAnswer, Error>) -> bool {
+    answer.as_ref().is_err_and(|error| error.class() == Class::UnknownOutcome)
 }
 
 /// What the script says of one request.

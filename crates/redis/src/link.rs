@@ -118,12 +118,14 @@ impl Link {
     /// which the key of this command can be reached, everybody goes on over the present one, over which the other servers answer: a
     /// cluster's connection that lacks a server holds everybody up while it looks for it.
     fn renew(&self, line: &mut Line, command: &Cmd) {
-        if line.is_renewed {
+        let key = key_of(command);
+        // Without a key any server is asked: that a new connection reaches some server would say nothing of the one that hangs.
+        if line.is_renewed || key.is_empty() {
             return;
         }
         line.is_renewed = true;
         let mut look = redis::cmd("EXISTS");
-        look.arg(key_of(command));
+        look.arg(key);
         let (options, line, number) = (self.options.clone(), Arc::clone(&self.line), line.number);
         tokio::spawn(async move {
             let made = match connect(&options).await {
