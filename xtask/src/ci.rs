@@ -99,7 +99,7 @@ const STEPS: [Step; 10] = [
     },
     Step {
         name: "codegen",
-        limit: Duration::from_mins(9),
+        limit: Duration::from_mins(13),
         command: &["cargo", "xtask", "codegen", "--check"],
         proof: Proof::ExitCode,
         may_be_left_out: false,
