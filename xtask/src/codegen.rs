@@ -13,7 +13,7 @@ mod machines;
 mod protocol;
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use clap::Args;
@@ -43,6 +43,9 @@ pub(crate) struct Arguments {
     /// Write nothing, and fail if a file is stale
     #[arg(long)]
     check: bool,
+    /// Ask this program for its API, which was built before, instead of building it
+    #[arg(long, value_name = "PATH")]
+    program: Option<PathBuf>,
 }
 
 /// A file as it should be.
@@ -57,7 +60,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let folder = root.join(FOLDER);
     // First, because the program that is asked for the API's document below is built with it.
     let mut stale = protocol(&root, arguments.check)?;
-    let outputs = outputs()?;
+    let outputs = outputs(arguments.program.as_deref())?;
     if arguments.check {
         stale.extend(stale_files(&folder, &outputs)?);
         if stale.is_empty() {
@@ -86,23 +89,26 @@ fn protocol(root: &Path, is_check: bool) -> Result<Vec<String>, Failure> {
     Ok(Vec::new())
 }
 
-fn outputs() -> Result<Vec<Output>, Failure> {
+fn outputs(program: Option<&Path>) -> Result<Vec<Output>, Failure> {
     let machines = machines::document(&onceward_domain::machine::all());
     Ok(vec![
         Output { name: NAMES[0], text: README.to_owned() },
         Output { name: NAMES[1], text: machines },
-        Output { name: NAMES[2], text: openapi()? },
+        Output { name: NAMES[2], text: openapi(program)? },
     ])
 }
 
 /// Asks the program itself, so that the file is what it prints; the tools need not link the API for that.
-fn openapi() -> Result<String, Failure> {
-    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    let printed = cargo
-        .current_dir(workspace::root())
-        .args(["run", "--quiet", "--package", "onceward-cli", "--", "openapi"])
-        .stderr(Stdio::inherit())
-        .output()?;
+fn openapi(program: Option<&Path>) -> Result<String, Failure> {
+    let mut command = match program {
+        Some(built) => Command::new(workspace::root().join(built)),
+        None => {
+            let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+            cargo.args(["run", "--quiet", "--package", "onceward-cli", "--"]);
+            cargo
+        }
+    };
+    let printed = command.current_dir(workspace::root()).arg("openapi").stderr(Stdio::inherit()).output()?;
     if !printed.status.success() {
         return Err("`onceward openapi` failed".into());
     }
