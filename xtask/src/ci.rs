@@ -51,7 +51,7 @@ struct Step {
 /// All steps together, which take some 25 minutes from cold on two cores where those are quick. With the time that `.ci/run` gives to
 /// building `cargo-deny`, and that this program takes to be built, they stay below 40. A step's own limit is for a step that hangs, and
 /// has room for a machine that is slow today.
-const WHOLE: Duration = Duration::from_mins(33);
+const WHOLE: Duration = Duration::from_mins(34);
 
 /// What `test` has built, because its end-to-end tests start it: to build it apart, with the features that it alone needs, would take
 /// most of the time that it then runs.
@@ -104,7 +104,7 @@ const STEPS: [Step; 10] = [
     },
     Step {
         name: "test",
-        limit: Duration::from_mins(24),
+        limit: Duration::from_mins(29),
         command: &["cargo", "test", "--workspace"],
         proof: Proof::ExitCode,
         may_be_left_out: false,
