@@ -132,7 +132,7 @@ async fn only_known(
 }
 
 async fn find_known(engine: &Engine, command: &Reserve) -> Result<Option<ReserveAnswer>, Error> {
-    for id in std::iter::once(&command.purchase).chain(&command.older) {
+    for id in command.names() {
         let found = engine.admission().find_at(*id, &command.key, &command.user).await?;
         if let Some(known) = found.and_then(|view| recognise(&view.purchase, command)) {
             return Ok(Some(known));

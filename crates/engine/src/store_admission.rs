@@ -201,8 +201,7 @@ pub(crate) fn need_of_reserve(commands: &[Reserve]) -> Need {
         if !need.skus.contains(&command.key) {
             need.skus.push(command.key.clone());
         }
-        need.purchases.push(command.purchase);
-        need.purchases.extend(&command.older);
+        need.purchases.extend(command.names());
         need.buyers.push((command.key.clone(), command.user.clone()));
     }
     need.buckets.clone_from(&need.skus);

@@ -27,7 +27,7 @@ use onceward_domain::time::{Millis, Timestamp};
 use tokio::runtime::Handle;
 
 use crate::bucket::{Bucket, Sale};
-use crate::core::Core;
+use crate::core::{Core, LOOKS_AT_ONCE};
 use crate::doors::Doors;
 use crate::lanes::{Batch, End, Turn, Way};
 use crate::options::Options;
@@ -35,9 +35,6 @@ use crate::record::Record;
 use crate::reply;
 use crate::retire::Opened;
 use crate::script;
-
-/// Most buckets that are asked at once for a reservation that nobody can place.
-const LOOKS_AT_ONCE: usize = 128;
 
 const DOING: &str = "a look-up";
 
@@ -85,8 +82,13 @@ impl RedisAdmission {
 }
 
 impl Inner {
+    /// The row of a reservation.
+    async fn row(&self, id: PurchaseId) -> Result<Option<Purchase>, Error> {
+        Ok(self.core.purchases(vec![id]).await?.remove(&id).filter(|row| row.route == Route::Flash))
+    }
+
     async fn find(&self, id: PurchaseId) -> Result<Option<AdmissionView>, Error> {
-        let row = self.core.purchases(vec![id]).await?.remove(&id).filter(|row| row.route == Route::Flash);
+        let row = self.row(id).await?;
         match row {
             Some(row) => self.find_row(row).await.map(Some),
             None => self.find_anywhere(id).await,
@@ -99,7 +101,7 @@ impl Inner {
         key: &SkuKey,
         user: &UserId,
     ) -> Result<Option<AdmissionView>, Error> {
-        let row = self.core.purchases(vec![id]).await?.remove(&id).filter(|row| row.route == Route::Flash);
+        let row = self.row(id).await?;
         if let Some(row) = row {
             return self.find_row(row).await.map(Some);
         }
@@ -186,13 +188,13 @@ impl Inner {
             let mut part = self.core.stand(bucket).await?;
             if part.is_none_or(|stand| !stand.is_open) {
                 // Of a sale that is past people may ask often, and there is nothing to be done about it.
-                if let Some(standing) = self.core.standing(sale.key.clone()).await?
-                    && standing.is_retired
-                {
+                let standing = self.core.standing(sale.key.clone()).await?;
+                if let Some(standing) = standing.filter(|standing| standing.is_retired) {
                     return Ok(standing.counters);
                 }
                 if self.core.open_soon(&sale, number).await? == Opened::Retired {
-                    return Ok(self.core.sku(&sale.key).await?.map(|sku| Counters::settled(&sku)));
+                    let standing = self.core.standing(sale.key.clone()).await?;
+                    return Ok(standing.and_then(|standing| standing.counters));
                 }
                 part = self.core.stand(bucket).await?;
             }

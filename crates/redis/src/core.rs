@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use futures_util::future::join_all;
 use onceward_domain::catalogue::Sku;
 use onceward_domain::error::Error;
 use onceward_domain::facts::Need;
@@ -27,6 +28,8 @@ use crate::options::{Options, Time};
 use crate::reply;
 use crate::script;
 
+/// Most buckets that are looked at at once, where all of them are.
+pub(crate) const LOOKS_AT_ONCE: usize = 128;
 /// How old the list of all buckets may be.
 const REGISTRY_AGE: Duration = Duration::from_secs(1);
 
@@ -173,19 +176,30 @@ impl Core {
         let is_lost = |one: &&BucketId| !listed.contains(one);
         let lost: Vec<BucketId> = lock(&self.registered).own.iter().filter(is_lost).cloned().collect();
         let mut there = Vec::with_capacity(lost.len());
-        for id in lost {
-            let sale = self.sale(&id.key).await?;
-            let bucket = sale.as_ref().and_then(|sale| sale.buckets.get(usize::from(id.number)));
-            match bucket {
-                // One that does not answer may well be there, and is no reason to overlook the others.
-                Some(bucket) if !matches!(self.stand(bucket).await, Ok(None)) => there.push(id),
-                Some(_) | None => drop(lock(&self.registered).own.remove(&id)),
+        for some in lost.chunks(LOOKS_AT_ONCE) {
+            let looks = join_all(some.iter().map(|id| self.may_be_there(id))).await;
+            for (id, may_be_there) in some.iter().zip(looks) {
+                if may_be_there? {
+                    there.push(id.clone());
+                } else {
+                    lock(&self.registered).own.remove(id);
+                }
             }
         }
         if !there.is_empty() {
             self.enlist(&there).await?;
         }
         Ok(there)
+    }
+
+    /// One that does not answer may well be there, and is no reason to overlook the others.
+    async fn may_be_there(&self, id: &BucketId) -> Result<bool, Error> {
+        let sale = self.sale(&id.key).await?;
+        let bucket = sale.as_ref().and_then(|sale| sale.buckets.get(usize::from(id.number)));
+        Ok(match bucket {
+            Some(bucket) => !matches!(self.stand(bucket).await, Ok(None)),
+            None => false,
+        })
     }
 
     /// All buckets that were opened and not let go of, as of a second ago, with the sales they belong to. The list's own server may be

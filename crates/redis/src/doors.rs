@@ -327,17 +327,7 @@ impl Keeper {
                 arguments.extend([place.as_bytes(), older.bytes().as_slice()]);
             }
         }
-        let keys = &bucket.keys;
-        let keys = [
-            keys.counter.as_str(),
-            &keys.reservation,
-            &keys.user,
-            &keys.send_due,
-            &keys.send,
-            &keys.deadline,
-            &keys.overdue,
-        ];
-        let answer = self.core.link.run(&script::RESERVE, &keys, &arguments).await?;
+        let answer = self.core.link.run(&script::RESERVE, &bucket.keys.reserving(), &arguments).await?;
         if reply::is_number(&answer, NEVER_OPENED) || reply::is_number(&answer, OTHER_HISTORY) {
             return Ok(None);
         }

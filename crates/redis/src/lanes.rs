@@ -19,14 +19,12 @@ use onceward_domain::time::{Millis, Timestamp};
 use redis::Value;
 
 use crate::bucket::{Bucket, Sale};
-use crate::core::Core;
+use crate::core::{Core, LOOKS_AT_ONCE};
 use crate::names::BucketId;
 use crate::record::Record;
 use crate::reply;
 use crate::script;
 
-/// Most buckets that are looked at at once.
-const LOOKS_AT_ONCE: usize = 128;
 /// Most batches that one script call claims or ends.
 const BATCHES_OF_ONE_CALL: u32 = 16;
 

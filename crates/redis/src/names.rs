@@ -56,6 +56,19 @@ impl Keys {
             borrowed: name("borrowed"),
         }
     }
+
+    /// Those that letting a buyer in changes, as its script takes them.
+    pub(crate) fn reserving(&self) -> [&str; 7] {
+        [
+            &self.counter,
+            &self.reservation,
+            &self.user,
+            &self.send_due,
+            &self.send,
+            &self.deadline,
+            &self.overdue,
+        ]
+    }
 }
 
 impl BucketId {

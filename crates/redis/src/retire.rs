@@ -10,15 +10,15 @@ use std::sync::Arc;
 
 use futures_util::future::join_all;
 use onceward_domain::catalogue::Sku;
+use onceward_domain::decide::reserve::recognise;
 use onceward_domain::error::Error;
 use onceward_domain::id::SkuKey;
 use onceward_domain::ports::admission::{Reserve, ReserveAnswer};
-use onceward_domain::purchase::{Purchase, Route};
+use onceward_domain::purchase::Route;
 use onceward_domain::retention::{is_over, is_past};
 
 use crate::bucket::{Bucket, Sale};
 use crate::core::Core;
-use crate::record::tail_of;
 use crate::reply;
 use crate::script;
 
@@ -94,44 +94,23 @@ impl Core {
 
     async fn drop_bucket(&self, bucket: &Bucket) -> Result<bool, Error> {
         let keys = &bucket.keys;
-        let keys = [
-            keys.counter.as_str(),
-            &keys.reservation,
-            &keys.user,
-            &keys.send_due,
-            &keys.send,
-            &keys.deadline,
-            &keys.overdue,
-            &keys.comp,
-            &keys.loans,
-            &keys.borrowed,
-        ];
+        let others = [keys.comp.as_str(), &keys.loans, &keys.borrowed];
+        let keys = [&keys.reserving()[..], &others].concat();
         Ok(reply::number(DOING, &self.link.run(&script::RETIRE, &keys, &[]).await?)? == 1)
     }
 
     /// What the bucket would have said to those who ask again, after the end of the sale.
     pub(crate) async fn recall(&self, commands: &[&Reserve]) -> Result<Vec<ReserveAnswer>, Error> {
-        let ids = commands.iter().flat_map(|one| one.older.iter().chain([&one.purchase])).copied();
+        let ids = commands.iter().flat_map(|command| command.names()).copied();
         let rows = self.purchases(ids.collect()).await?;
-        let first = |command: &Reserve| {
-            let mut names = std::iter::once(&command.purchase).chain(&command.older);
-            names.find_map(|id| rows.get(id))
-        };
-        let answer = |command: &&Reserve| match first(command) {
-            Some(row) => repeated(row, command),
+        let answer = |command: &&Reserve| match command.names().find_map(|id| rows.get(id)) {
+            // As in a bucket, what is kept under the id and is not this request is another one (FS-02).
+            Some(row) => Some(row)
+                .filter(|row| row.route == Route::Flash)
+                .and_then(|row| recognise(row, command))
+                .unwrap_or(ReserveAnswer::RequestConflict),
             None => ReserveAnswer::NotOpen,
         };
         Ok(commands.iter().map(answer).collect())
     }
-}
-
-/// The same request again, or another one under its id (FS-02).
-fn repeated(row: &Purchase, command: &Reserve) -> ReserveAnswer {
-    let line = row.lines.iter().find(|line| line.key == command.key);
-    let first = line.map(|line| tail_of(line.quantity, row.route, &row.user, &row.request));
-    if first != Some(tail_of(command.quantity, Route::Flash, &command.user, &command.request)) {
-        return ReserveAnswer::RequestConflict;
-    }
-    let status = row.reservation.unwrap_or_else(|| row.admission.reservation_status());
-    ReserveAnswer::Repeat { reservation: row.id.reservation(), status }
 }

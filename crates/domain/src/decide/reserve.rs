@@ -96,8 +96,7 @@ fn refuse(facts: &Facts, command: &Reserve) -> Option<ReserveAnswer> {
 }
 
 fn known_request(facts: &Facts, command: &Reserve) -> Option<ReserveAnswer> {
-    let mut ids = std::iter::once(&command.purchase).chain(&command.older);
-    recognise(ids.find_map(|id| facts.purchases.get(id))?, command)
+    recognise(command.names().find_map(|id| facts.purchases.get(id))?, command)
 }
 
 /// What a request hears whose reservation is known; none where that one is another's (FS-02).

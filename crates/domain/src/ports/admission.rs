@@ -34,6 +34,13 @@ pub struct Reserve {
     pub quantity: u32,
 }
 
+impl Reserve {
+    /// The ids under which this request may be known, the present one first (FS-03).
+    pub fn names(&self) -> impl Iterator<Item = &PurchaseId> {
+        std::iter::once(&self.purchase).chain(&self.older)
+    }
+}
+
 /// A part of a gate, which answers, closes or hangs by itself (FS-19).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Part(pub u64);
