@@ -21,7 +21,7 @@ async fn fs_18_a_gate_that_lives_in_the_store_is_shown_and_has_nothing_to_rebuil
     let shown = house.get(&format!("{GATES}/{sku}")).await;
     let expected = json!({
         "activity_id": "sale", "sku_id": sku.rsplit('/').next(), "open": true, "in_store": true, "buckets": 1,
-        "closed_buckets": 0, "epoch": 0, "stock": { "initial": 5, "available": 5, "occupied": 0, "sold": 0 },
+        "closed_buckets": 0, "epoch": 0, "retired": false, "stock": { "initial": 5, "available": 5, "occupied": 0, "sold": 0 },
         "admission": { "available": 4, "open_reserved": 1, "committed": 0 },
     });
     assert_eq!((shown.status, &shown.body), (200, &expected));
