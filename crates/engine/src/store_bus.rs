@@ -3,7 +3,8 @@
 //! Messages travel in carriers: one due-work row per published chunk. Invariants: a carrier leaves its lane only when
 //! every message in it has been settled; until then its lease ends and all of it comes again. The memory of half-settled
 //! carriers is only a convenience: losing it means a redelivery, which the inbox recognises. Beside the bus, whichever it is, its
-//! consumers have a shelf in the store for what cannot be done now and must not hold up what comes behind it.
+//! consumers have a shelf in the store for what cannot be done now and must not hold up what comes behind it. A carrier that cannot be
+//! unpacked becomes a dead letter as a whole.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -23,6 +24,7 @@ use onceward_domain::ports::store::Store;
 use onceward_domain::time::{Millis, Timestamp};
 
 use crate::execute::{Ending, settle, transact};
+use crate::store_queue::exhaust_spent;
 
 /// Most messages in one carrier.
 pub const CARRIER_LIMIT: usize = 512;
@@ -123,14 +125,25 @@ impl StoreBus {
     async fn consume_some(&self, topic: Topic, lease: Millis) -> Result<Vec<Delivery>, Error> {
         let (lane, sequence) = (self.kind.lane_of(topic), self.kind.sequence_of(topic));
         let request = ClaimRequest { lane, limit: CARRIERS_PER_CLAIM, lease, sequence };
-        let claimed = self.store.claim_due(request).await?;
+        let (mut carriers, mut damaged) = (Vec::new(), Vec::new());
+        for one in self.store.claim_due(request).await? {
+            match carrier::unpack(&one.body) {
+                Ok(messages) => carriers.push((one, messages)),
+                Err(error) => {
+                    let member = &one.held.member;
+                    tracing::error!(target: "onceward", event = "bus.damaged_carrier", lane = %one.held.lane, %member, ?error);
+                    damaged.push(one);
+                }
+            }
+        }
+        // As it is, for a person: it would only come again, and hold up what comes behind it.
+        exhaust_spent(&*self.store, damaged).await?;
         let mut deliveries = Vec::new();
         let mut flights = self.flights();
-        if let Some(latest) = claimed.iter().map(|one| one.lease_until.minus(lease)).max() {
+        if let Some(latest) = carriers.iter().map(|(one, _)| one.lease_until.minus(lease)).max() {
             flights.retain(|lease_until| *lease_until >= latest);
         }
-        for one in claimed {
-            let messages = carrier::unpack(&one.body)?;
+        for (one, messages) in carriers {
             for (index, message) in messages.iter().enumerate() {
                 let index = u32::try_from(index).expect("a carrier holds few messages");
                 deliveries.push(Delivery {

@@ -118,9 +118,9 @@ pub(crate) async fn claim_within(
     Ok(Vec::new())
 }
 
-/// Exhausts claims that are one too many. What could not be said for lack of an answer comes again after its lease, with
+/// Exhausts claims that are one too many, or of no use to anybody. What could not be said for lack of an answer comes again after its lease, with
 /// one attempt more, and is exhausted then.
-async fn exhaust_spent(store: &dyn Store, spent: Vec<Claimed>) -> Result<(), Error> {
+pub(crate) async fn exhaust_spent(store: &dyn Store, spent: Vec<Claimed>) -> Result<(), Error> {
     if spent.is_empty() {
         return Ok(());
     }

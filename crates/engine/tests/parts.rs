@@ -10,16 +10,20 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use house::parted::Parted;
 use house::{House, key, keys, usual_activity};
+use onceward::execute::transact;
 use onceward::gate::{Gate, ReserveRequest};
 use onceward::operations::operate;
 use onceward::store_admission::StoreAdmission;
 use onceward::store_bus::{aside_of, lane_of};
 use onceward::workers::{Next, Worker};
-use onceward::{Engine, Ports, Settings};
+use onceward::{Engine, Ports, Settings, wire};
 use onceward_domain::catalogue::Bucket;
+use onceward_domain::changes::ChangeSet;
+use onceward_domain::due::DueChange;
 use onceward_domain::error::{Class, Code, Error};
-use onceward_domain::facts::Need;
-use onceward_domain::id::{PurchaseId, RequestId, UserId};
+use onceward_domain::event::{Event, Fact};
+use onceward_domain::facts::{Facts, Need};
+use onceward_domain::id::{IdKind, PurchaseId, RequestId, UserId};
 use onceward_domain::machine::reservation::Reservation;
 use onceward_domain::ports::admission::{Admission, Reserve, ReserveAnswer};
 use onceward_domain::ports::bus::Topic;
@@ -158,6 +162,72 @@ fn fs_19_what_only_a_part_that_is_away_would_take_is_put_aside_and_what_nobody_w
     fair.house.clock.advance(LONGEST_WAIT);
     fair.step(Worker::Projector);
     assert_eq!((lanes(), fair.counters("mug"), fair.dead_letters()), ([0, 0], (49, 0, 1), 0));
+}
+
+#[test]
+fn fs_13_what_fails_on_the_shelf_holds_up_nothing_on_the_bus() {
+    let fair = Fair::new();
+    fair.order("mug", "u");
+    fair.gate.take_away(key("mug"));
+    fair.step(Worker::Projector);
+    fair.gate.mend();
+    fair.gate.poison(key("mug"));
+    for round in 0..3 {
+        fair.house.clock.advance(LONGEST_WAIT);
+        fair.order("cup", &format!("u{round}"));
+        fair.step(Worker::Projector);
+        assert_eq!(fair.counters("cup"), (49 - round, 0, 1 + round));
+    }
+    fair.gate.mend();
+    fair.house.clock.advance(LONGEST_WAIT);
+    fair.step(Worker::Projector);
+    assert_eq!((fair.counters("mug"), fair.dead_letters()), ((49, 0, 1), 0));
+}
+
+#[test]
+fn fs_13_an_adjustment_that_comes_too_early_holds_up_nobody_behind_it() {
+    let fair = Fair::new();
+    let adjusted = |delta, number: u32| {
+        let fact = Fact::StockAdjusted { key: key("mug"), delta, number };
+        let (id, at) = (
+            PurchaseId::from_bytes([7; 16]).event(IdKind::StockAdjustment),
+            block_on(fair.house.store.now()).unwrap(),
+        );
+        let messages = wire::split_events(&wire::encode_events(&[Event { id, at, fact }])).unwrap();
+        block_on(fair.house.engine.bus().publish(Topic::Events, messages)).unwrap();
+    };
+    adjusted(-3, 2);
+    for round in 0..3 {
+        fair.order("cup", &format!("u{round}"));
+        fair.step(Worker::Projector);
+        assert_eq!(fair.house.lane(lane_of(Topic::Events).as_str()), 0);
+        assert_eq!(fair.counters("cup"), (49 - round, 0, 1 + round));
+    }
+    assert_eq!((fair.house.lane(aside_of(Topic::Events).as_str()), fair.counters("mug")), (1, (50, 0, 0)));
+    adjusted(5, 1);
+    fair.step(Worker::Projector);
+    fair.house.clock.advance(LONGEST_WAIT);
+    fair.step(Worker::Projector);
+    assert_eq!((fair.house.lane(aside_of(Topic::Events).as_str()), fair.counters("mug")), (0, (52, 0, 0)));
+    assert_eq!(fair.dead_letters(), 0);
+}
+
+#[test]
+fn fs_11_a_carrier_that_cannot_be_unpacked_becomes_a_dead_letter_and_holds_up_nothing() {
+    let fair = Fair::new();
+    for lane in [lane_of(Topic::Events), aside_of(Topic::Events)] {
+        let put = move |facts: &mut Facts| {
+            let (lane, body) = (lane.clone(), b"\0\xffnobody has packed this".to_vec());
+            let put = DueChange::Put { lane, member: "damaged".into(), due_at: facts.now, body };
+            Ok((ChangeSet { due: vec![put], ..ChangeSet::default() }, ()))
+        };
+        block_on(transact(&*fair.house.store, "damage", Need::default(), put)).unwrap();
+    }
+    fair.order("cup", "u");
+    fair.step(Worker::Projector);
+    assert_eq!((fair.counters("cup"), fair.dead_letters()), ((49, 0, 1), 2));
+    let lanes = [lane_of(Topic::Events), aside_of(Topic::Events)].map(|lane| fair.house.lane(lane.as_str()));
+    assert_eq!(lanes, [0, 0]);
 }
 
 #[test]

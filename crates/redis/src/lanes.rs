@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use futures_util::future::join_all;
 use onceward_domain::due::{Held, Lane, Token, pack_ids};
-use onceward_domain::error::Error;
+use onceward_domain::error::{Code, Error};
 use onceward_domain::event::OrderCreateRequested;
 use onceward_domain::id::{PurchaseId, SkuKey};
 use onceward_domain::machine::admission::Admission;
@@ -129,7 +129,7 @@ impl Core {
         lease: Millis,
     ) -> Result<Vec<Batch>, Error> {
         let mut due = self.heads(way).await?;
-        // Any server of a cluster says what time it is; where that one is away, each bucket finds for itself what is due.
+        // Any server of a cluster says what time it is; where one is away, each bucket finds for itself what is due.
         let latest = self.now().await.map_or(Timestamp(i64::MAX), |now| now.plus(SKEW));
         due.retain(|(_, _, at)| *at <= latest);
         if due.is_empty() {
@@ -306,6 +306,12 @@ impl Core {
     pub(crate) async fn now(&self) -> Result<Timestamp, Error> {
         if let Some(now) = self.time.handed() {
             return Ok(now);
+        }
+        if self.link.is_any_silent() {
+            return Err(Error::new(
+                Code::Unavailable,
+                "asking Redis for the time: a part of it does not answer",
+            ));
         }
         let parts = reply::numbers(DOING, self.link.call(&redis::cmd("TIME")).await?)?;
         match parts[..] {

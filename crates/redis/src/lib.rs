@@ -40,6 +40,7 @@ mod release;
 mod reply;
 mod retire;
 mod script;
+mod silence;
 mod standing;
 mod trigger;
 

@@ -2,8 +2,8 @@
 //!
 //! Invariants: one connection carries everybody's calls, so nothing that blocks may go over it; a call that could not be sent
 //! is known not to have happened, one whose answer is missing is not (DR-02); a call is never repeated here, except where the
-//! server has said that it did not know the script; while one server of several hangs, nobody waits who does not come to it (FS-19).
-//! Read next: `failure.rs`.
+//! server has said that it did not know the script; while one server of several hangs, nobody waits who does not come to it, and who
+//! does waits once (FS-19). Read next: `failure.rs`, `silence.rs`.
 
 use std::io;
 use std::sync::Arc;
@@ -21,13 +21,15 @@ use crate::failure::{self, Stage};
 use crate::options::{Options, Target, tcp};
 use crate::primaries::{patience, sentinel};
 use crate::script::Script;
+use crate::silence::Silence;
 
 /// Redirections of one call in a cluster whose slots move.
 const REDIRECTIONS_LIMIT: u32 = 4;
 
 pub(crate) struct Link {
-    options: Options,
+    options: Arc<Options>,
     line: Arc<Mutex<Line>>,
+    silence: Arc<Silence>,
 }
 
 #[derive(Default)]
@@ -74,7 +76,12 @@ fn key_of(command: &Cmd) -> Vec<u8> {
 
 impl Link {
     pub(crate) fn new(options: Options) -> Self {
-        Self { options, line: Arc::default() }
+        Self { options: Arc::new(options), line: Arc::default(), silence: Arc::default() }
+    }
+
+    /// Whether some part of a cluster is known not to answer: a question that any server may be asked might meet it.
+    pub(crate) fn is_any_silent(&self) -> bool {
+        self.silence.is_any()
     }
 
     /// Sends one command and waits for its answer.
@@ -98,11 +105,44 @@ impl Link {
     }
 
     async fn send(&self, command: &Cmd) -> Result<Value, (Stage, RedisError)> {
+        if self.silence.is_any() && self.silence.is_silent(&key_of(command)) {
+            let refused = io::Error::new(io::ErrorKind::NotConnected, "it left the last call unanswered");
+            return Err((Stage::Connecting, RedisError::from(refused)));
+        }
+        self.exchange(command).await
+    }
+
+    /// Asks a slot until it answers again, while nobody waits; each question takes as long as an answer may. It ends with the gate.
+    fn ask_until_heard(&self, key: Vec<u8>) {
+        let (options, line) = (Arc::clone(&self.options), Arc::clone(&self.line));
+        let silence = Arc::downgrade(&self.silence);
+        tokio::spawn(async move {
+            let mut look = redis::cmd("EXISTS");
+            look.arg(&key);
+            while let Some(silence) = silence.upgrade() {
+                let link = Self { options: Arc::clone(&options), line: Arc::clone(&line), silence };
+                match link.exchange(&look).await {
+                    Err((_, cause)) if cause.is_timeout() => {}
+                    // An error is an answer as well, and callers hear it without waiting.
+                    Ok(_) | Err(_) => return link.silence.heard(&key, Instant::now()),
+                }
+            }
+        });
+    }
+
+    async fn exchange(&self, command: &Cmd) -> Result<Value, (Stage, RedisError)> {
+        let sent_at = Instant::now();
         let (number, mut connection) = self.connection().await.map_err(|cause| (Stage::Connecting, cause))?;
         let answer = connection.send(command).await.and_then(Value::extract_error);
         if let Err(cause) = &answer
             && failure::breaks_the_line(cause)
         {
+            if cause.is_timeout() && matches!(connection, Connection::Cluster(_)) {
+                let key = key_of(command);
+                if self.silence.unanswered(&key, sent_at) {
+                    self.ask_until_heard(key);
+                }
+            }
             let mut line = self.line.lock().await;
             if line.number == number {
                 match connection {
@@ -126,7 +166,7 @@ impl Link {
         line.is_renewed = true;
         let mut look = redis::cmd("EXISTS");
         look.arg(key);
-        let (options, line, number) = (self.options.clone(), Arc::clone(&self.line), line.number);
+        let (options, line, number) = (Arc::clone(&self.options), Arc::clone(&self.line), line.number);
         tokio::spawn(async move {
             let made = match connect(&options).await {
                 Ok(made) => made.reaches(&look).await,

@@ -46,6 +46,16 @@ pub enum Next {
     Wait(Option<Millis>),
 }
 
+impl Next {
+    /// The same, or after this long where that is sooner.
+    fn or_sooner(self, wait: Option<Millis>) -> Self {
+        match self {
+            Self::Again => Self::Again,
+            Self::Wait(own) => Self::Wait(own.into_iter().chain(wait).min()),
+        }
+    }
+}
+
 /// The workers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Worker {

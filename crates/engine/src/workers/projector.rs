@@ -9,7 +9,7 @@
 use onceward_domain::error::{Class, Error};
 use onceward_domain::ports::admission::Projected;
 use onceward_domain::ports::bus::{Bus, Delivery, Message, Settlement, Topic};
-use onceward_domain::time::Timestamp;
+use onceward_domain::time::{Millis, Timestamp};
 
 use crate::engine::Engine;
 use crate::outage::is_outage;
@@ -24,12 +24,12 @@ pub async fn step(engine: &Engine) -> Result<Next, Error> {
     let settings = engine.settings();
     let outage = engine.outage(Topic::Events);
     outage.look(engine, |engine, refused| Box::pin(project_again(engine, refused))).await?;
-    let aside = bring_again(engine).await?;
+    let aside = aside(engine).await;
     let limit = u32::try_from(settings.order_batch).unwrap_or(u32::MAX);
     let deliveries = engine.bus().consume(Topic::Events, limit, settings.lease).await?;
     if deliveries.is_empty() {
         let next = engine.bus().next_delivery(Topic::Events).await?;
-        return wait_until(engine, next.into_iter().chain(aside).min()).await;
+        return Ok(wait_until(engine, next).await?.or_sooner(aside));
     }
     outage
         .decide_all(engine, Topic::Events, &deliveries, |engine, batch| Box::pin(handle(engine, batch)))
@@ -38,10 +38,13 @@ pub async fn step(engine: &Engine) -> Result<Next, Error> {
 }
 
 /// What became of a batch.
+#[derive(Default)]
 struct Heard<'a> {
     settlements: Vec<Settlement>,
     /// Those that their part of the gate did not take, because it was away.
     untaken: Vec<&'a Delivery>,
+    /// Those that the gate cannot apply before what comes before them.
+    early: Vec<&'a Delivery>,
     /// Whether the gate took any.
     is_any_taken: bool,
 }
@@ -65,12 +68,25 @@ async fn project_again(engine: &Engine, refused: &[Delivery]) -> Result<(), Erro
 async fn handle(engine: &Engine, batch: &[Delivery]) -> Result<Vec<Settlement>, Error> {
     let mut heard = project(engine, batch).await?;
     heard.is_of_a_part(engine).await?;
-    if !heard.untaken.is_empty() {
-        let messages: Vec<Message> = heard.untaken.iter().map(|delivery| delivery.message.clone()).collect();
+    // Apart from each other, because what came too early pays for its tries.
+    for some in [&heard.untaken, &heard.early].into_iter().filter(|some| !some.is_empty()) {
+        let messages: Vec<Message> = some.iter().map(|delivery| delivery.message.clone()).collect();
         engine.shelf().put(Topic::Events, &messages, engine.settings().poll).await?;
-        heard.settlements.extend(heard.untaken.iter().map(|one| Settlement::Ack(one.receipt.clone())));
+        heard.settlements.extend(some.iter().map(|one| Settlement::Ack(one.receipt.clone())));
     }
     Ok(heard.settlements)
+}
+
+/// Brings what was put aside, and says in how long more of it is to be brought; a shelf that fails is looked at again later.
+async fn aside(engine: &Engine) -> Option<Millis> {
+    let due = async {
+        let Some(due) = bring_again(engine).await? else { return Ok(None) };
+        Ok::<_, Error>(Some(due.since(engine.store().now().await?)))
+    };
+    due.await.unwrap_or_else(|error| {
+        tracing::warn!(target: "onceward", event = "projector.shelf_failed", ?error);
+        Some(engine.settings().poll)
+    })
 }
 
 /// Brings what was put aside and is due, all of it at once: a part of the gate that hangs is waited for once. Answers when more
@@ -88,6 +104,7 @@ async fn bring_again(engine: &Engine) -> Result<Option<Timestamp>, Error> {
         Ok(heard) => {
             settlements = heard.settlements;
             settlements.extend(heard.untaken.into_iter().map(|one| outage.hand_back(engine, one)));
+            settlements.extend(heard.early.into_iter().map(|one| again(engine, one)));
         }
         Err(error) if is_outage(&error) => {
             tracing::warn!(target: "onceward", event = "projector.still_away", ?error, events = deliveries.len());
@@ -102,7 +119,7 @@ async fn bring_again(engine: &Engine) -> Result<Option<Timestamp>, Error> {
 }
 
 async fn project<'a>(engine: &Engine, batch: &'a [Delivery]) -> Result<Heard<'a>, Error> {
-    let mut heard = Heard { settlements: Vec::new(), untaken: Vec::new(), is_any_taken: false };
+    let mut heard = Heard::default();
     let mut events = Vec::with_capacity(batch.len());
     let mut readable = Vec::with_capacity(batch.len());
     for delivery in batch {
@@ -117,27 +134,33 @@ async fn project<'a>(engine: &Engine, batch: &'a [Delivery]) -> Result<Heard<'a>
     let outcomes = engine.admission().project(events).await?;
     let mut first = None;
     for (delivery, outcome) in readable.into_iter().zip(outcomes) {
-        let again = || Settlement::Retry(delivery.receipt.clone(), wait_of_delivery(engine, delivery));
         heard.is_any_taken |= matches!(outcome, Ok(Projected::Applied));
-        heard.settlements.push(match outcome {
-            Ok(Projected::Applied | Projected::Nothing) => Settlement::Ack(delivery.receipt.clone()),
-            Ok(Projected::TooEarly) => again(),
+        match outcome {
+            Ok(Projected::Applied | Projected::Nothing) => {
+                heard.settlements.push(Settlement::Ack(delivery.receipt.clone()));
+            }
+            Ok(Projected::TooEarly) => heard.early.push(delivery),
             Err(error) if is_outage(&error) => {
                 first = first.or(Some(error));
                 heard.untaken.push(delivery);
-                continue;
             }
-            Err(error) if error.class() == Class::Manual => dead(delivery, Some(&error)),
+            Err(error) if error.class() == Class::Manual => {
+                heard.settlements.push(dead(delivery, Some(&error)));
+            }
             Err(error) => {
                 tracing::warn!(target: "onceward", event = "projector.retry", id = %delivery.message.id, ?error);
-                again()
+                heard.settlements.push(again(engine, delivery));
             }
-        });
+        }
     }
     if let Some(error) = first {
         tracing::warn!(target: "onceward", event = "projector.not_taken", ?error, events = heard.untaken.len());
     }
     Ok(heard)
+}
+
+fn again(engine: &Engine, delivery: &Delivery) -> Settlement {
+    Settlement::Retry(delivery.receipt.clone(), wait_of_delivery(engine, delivery))
 }
 
 fn dead(delivery: &Delivery, why: Option<&Error>) -> Settlement {

@@ -25,6 +25,8 @@ pub(crate) struct Parted {
     hanging: watch::Sender<Option<SkuKey>>,
     /// Whether all of it is away.
     is_away: Mutex<bool>,
+    /// A defect of ours: events of this SKU fail everything that is projected together with them.
+    poison: Mutex<Option<SkuKey>>,
 }
 
 fn nobody() -> Error {
@@ -34,7 +36,8 @@ fn nobody() -> Error {
 impl Parted {
     pub(crate) fn over(inner: Arc<dyn Admission>, tells_parts: bool) -> Arc<Self> {
         let hanging = watch::Sender::new(None);
-        Arc::new(Self { inner, tells_parts, away: Mutex::default(), hanging, is_away: Mutex::default() })
+        let (away, is_away, poison) = (Mutex::default(), Mutex::default(), Mutex::default());
+        Arc::new(Self { inner, tells_parts, away, hanging, is_away, poison })
     }
 
     pub(crate) fn hang(&self, key: SkuKey) {
@@ -55,7 +58,12 @@ impl Parted {
         *self.is_away.lock().unwrap() = true;
     }
 
+    pub(crate) fn poison(&self, key: SkuKey) {
+        *self.poison.lock().unwrap() = Some(key);
+    }
+
     pub(crate) fn mend(&self) {
+        *self.poison.lock().unwrap() = None;
         self.away.lock().unwrap().clear();
         *self.is_away.lock().unwrap() = false;
     }
@@ -154,6 +162,10 @@ impl Admission for Parted {
     }
 
     fn project(&self, events: Vec<Event>) -> Answer<'_, Vec<Result<Projected, Error>>> {
+        let poison = self.poison.lock().unwrap().clone();
+        if poison.is_some() && events.iter().any(|event| key_of(event) == poison) {
+            return Box::pin(async { Err(Error::new(Code::ConstraintViolated, "a defect of the gate")) });
+        }
         Box::pin(self.each(events, key_of, async |asked| self.inner.project(asked).await))
     }
 
