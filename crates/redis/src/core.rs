@@ -43,6 +43,8 @@ pub(crate) struct Core {
     pub(crate) retention: Option<Millis>,
     sales: Mutex<HashMap<SkuKey, Arc<Sale>>>,
     registered: Mutex<Registered>,
+    /// Up to which SKU of the store it was looked for sales that are past.
+    pub(crate) looked_until: Mutex<Option<SkuKey>>,
     /// Buckets that are being rebuilt here.
     pub(crate) rebuilding: AtomicU64,
     /// How often one was opened here.
@@ -58,7 +60,7 @@ struct Registered {
     own: HashSet<BucketId>,
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -74,6 +76,7 @@ impl Core {
             retention,
             sales: Mutex::default(),
             registered: Mutex::default(),
+            looked_until: Mutex::default(),
             rebuilding: AtomicU64::default(),
             rebuilt: AtomicU64::default(),
         }

@@ -2,8 +2,9 @@
 //!
 //! Invariants: no mark stays behind, so a retired bucket is one that is not there and whose sale is past by the store's own word:
 //! a node that never heard of it, and a Redis that lost everything, come to the same answer. A SKU goes as a whole or waits as a whole,
-//! where one of its buckets still keeps somebody; one that was cut off in between is finished by the next look. Deliberately absent:
-//! a time to live, which would end at its hour whoever still waits.
+//! where one of its buckets still keeps somebody; one that was cut off in between is finished by the next look. What the list of buckets
+//! has lost is found by the store's SKUs, a page of them at each look. Deliberately absent: a time to live, which would end at its hour
+//! whoever still waits.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,15 +13,20 @@ use futures_util::future::join_all;
 use onceward_domain::catalogue::Sku;
 use onceward_domain::decide::reserve::recognise;
 use onceward_domain::error::Error;
+use onceward_domain::facts::Need;
 use onceward_domain::id::SkuKey;
 use onceward_domain::ports::admission::{Reserve, ReserveAnswer};
 use onceward_domain::purchase::Route;
 use onceward_domain::retention::{is_over, is_past};
+use onceward_domain::time::{Millis, Timestamp};
 
 use crate::bucket::{Bucket, Sale};
-use crate::core::Core;
+use crate::core::{Core, lock};
 use crate::reply;
 use crate::script;
+
+/// SKUs of the store that are looked at at once, whether or not the list names them.
+const SKUS_OF_ONE_LOOK: u32 = 200;
 
 const DOING: &str = "letting go of a sale that is past";
 
@@ -34,19 +40,25 @@ pub(crate) enum Opened {
 }
 
 impl Core {
-    /// Lets go of every SKU of the list that is past; says how many buckets went.
+    /// Lets go of every SKU of the list that is past, and of those among the store's next ones that the list has lost; says how many
+    /// buckets went.
     pub(crate) async fn retire_all(&self) -> Result<u64, Error> {
         let Some(window) = self.retention else { return Ok(0) };
         let now = self.store.now().await?;
         let everywhere = self.everywhere().await?;
-        let ended: BTreeMap<&SkuKey, &Arc<Sale>> = everywhere
-            .iter()
+        let mut ended: BTreeMap<SkuKey, Arc<Sale>> = everywhere
+            .into_iter()
             .filter(|(sale, _)| is_over(sale.activity.ends_at, window, now))
-            .map(|(sale, _)| (&sale.key, sale))
+            .map(|(sale, _)| (sale.key.clone(), sale))
             .collect();
+        for sale in self.next_past(window, now).await? {
+            if !ended.contains_key(&sale.key) && self.is_there(&sale).await {
+                ended.insert(sale.key.clone(), Arc::new(sale));
+            }
+        }
         let (mut gone, mut failed) = (0, None);
         for sale in ended.into_values() {
-            match self.retire(sale).await {
+            match self.retire(&sale).await {
                 Ok(true) => {
                     tracing::info!(target: "onceward", event = "admission.retired", sku = %sale.key);
                     gone += u64::try_from(sale.buckets.len()).unwrap_or(u64::MAX);
@@ -60,6 +72,28 @@ impl Core {
             Some(error) if gone == 0 => Err(error),
             Some(_) | None => Ok(gone),
         }
+    }
+
+    /// The past ones of the store's next SKUs; after the last one it begins anew. They are not remembered, because they only become more.
+    async fn next_past(&self, window: Millis, now: Timestamp) -> Result<Vec<Sale>, Error> {
+        let after = lock(&self.looked_until).clone();
+        let skus = self.store.list_skus(SKUS_OF_ONE_LOOK, after).await?;
+        let is_last = skus.len() < usize::try_from(SKUS_OF_ONE_LOOK).unwrap_or(usize::MAX);
+        let need = Need { skus: skus.iter().map(|sku| sku.key.clone()).collect(), ..Need::default() };
+        let activities = self.store.view(need).await?.activities;
+        *lock(&self.looked_until) = skus.last().filter(|_| !is_last).map(|sku| sku.key.clone());
+        let past = skus.iter().filter_map(|sku| {
+            let activity = activities.get(&sku.key.activity)?;
+            let is_past = is_past(activity.ends_at, &sku.stock, window, now);
+            is_past.then(|| Sale::new(&self.prefix, activity.clone(), sku))
+        });
+        Ok(past.collect())
+    }
+
+    /// Whether a bucket of it is there; one that does not answer is looked at when its turn comes again.
+    async fn is_there(&self, sale: &Sale) -> bool {
+        let stands = join_all(sale.buckets.iter().map(|bucket| self.stand(bucket))).await;
+        stands.iter().any(|stand| matches!(stand, Ok(Some(_))))
     }
 
     /// Drops the buckets of a SKU that is past, where nobody waits at any of them. Says whether all are gone.
