@@ -21,13 +21,14 @@ use crate::transact::{Refusal, undo};
 /// Claims due members, durably.
 pub(crate) async fn claim(shared: &Shared, request: ClaimRequest) -> Result<Vec<Claimed>, Error> {
     let link = shared.works.link().await?;
-    let Some(lane) = shared.refs.lane(&link, &request.lane).await? else { return Ok(Vec::new()) };
-    match run(shared, &link, &request, lane).await {
+    let lane = shared.works.answered(link.giving_up(), shared.refs.lane(&link, &request.lane)).await?;
+    let Some(lane) = lane else { return Ok(Vec::new()) };
+    match shared.works.answered(link.giving_up(), run(shared, &link, &request, lane)).await {
         Ok((claimed, transaction)) => {
             commit(shared, link, transaction).await?;
             Ok(claimed)
         }
-        Err(error) => Err(undo(link, Refusal::from(error)).await.error),
+        Err(error) => Err(undo(shared, link, Refusal::from(error)).await.error),
     }
 }
 

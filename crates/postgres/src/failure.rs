@@ -65,6 +65,14 @@ pub(crate) fn silent(patience: Duration) -> Error {
     Error::new(Code::Unavailable, format!("connecting to the server: it gave no answer within {waited} s"))
 }
 
+/// The error of a session on which the server answers nothing any more, before anything was committed.
+pub(crate) fn unanswered(patience: Duration) -> Error {
+    Error::new(
+        Code::Unavailable,
+        format!("the server left a session unanswered for {} s", patience.as_secs_f32()),
+    )
+}
+
 /// The error of a COMMIT, where it surely did not take effect; none where it may have.
 pub(crate) fn surely_refused(cause: &tokio_postgres::Error) -> Option<Error> {
     let state = cause.code().filter(|state| begins(SURELY_NOT_COMMITTED, state))?;

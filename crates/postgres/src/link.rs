@@ -2,8 +2,8 @@
 //!
 //! Invariants: a session comes about in a bounded time or not at all, whatever the server says or does not say; a statement is
 //! prepared once for each session; a warning of the server is noted before the answer that follows
-//! it is handed out, so whoever has the answer sees the warning; a session that was left inside a transaction is never used
-//! again. Read next: `hosts`, `pool`, `commit`.
+//! it is handed out, so whoever has the answer sees the warning; a session that was left inside a transaction, or unanswered, is
+//! never used again. Read next: `hosts`, `pool`, `commit`.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -30,6 +30,7 @@ pub(crate) struct Link {
     prepared: Mutex<HashMap<(usize, usize), Statement>>,
     warned: Arc<AtomicBool>,
     in_transaction: AtomicBool,
+    given_up: Arc<AtomicBool>,
     epoch: String,
     demand: Demand,
 }
@@ -78,6 +79,7 @@ impl Link {
             prepared: Mutex::default(),
             warned,
             in_transaction: AtomicBool::new(false),
+            given_up: Arc::default(),
             epoch: String::new(),
             demand: address.demand,
         };
@@ -104,7 +106,17 @@ impl Link {
 
     /// Whether the session can be used again.
     pub(crate) fn is_usable(&self) -> bool {
-        !self.client.is_closed() && !self.in_transaction.load(Ordering::SeqCst)
+        !self.client.is_closed() && !self.in_transaction.load(Ordering::SeqCst) && !self.is_given_up()
+    }
+
+    /// Whether the server has left something unanswered on it.
+    pub(crate) fn is_given_up(&self) -> bool {
+        self.given_up.load(Ordering::SeqCst)
+    }
+
+    /// Where it is noted that it is given up, by whoever has lent the session on.
+    pub(crate) fn giving_up(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.given_up)
     }
 
     /// Notes that a transaction begins, or has ended.

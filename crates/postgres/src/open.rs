@@ -7,6 +7,7 @@
 use std::fmt;
 use std::future::Future;
 use std::sync::Arc;
+use std::time::Duration;
 
 use onceward_domain::error::{Code, Error};
 use onceward_domain::ports::clock::Clock;
@@ -19,7 +20,7 @@ use crate::failure::defect;
 use crate::hold::Tenure;
 use crate::link::Link;
 use crate::migrate::require_newest;
-use crate::pool::{Pool, Purpose, configured};
+use crate::pool::{ANSWERS_PATIENCE, Pool, Purpose, SUMS_PATIENCE, configured};
 use crate::queries;
 use crate::refs::Refs;
 use crate::rows::get;
@@ -43,12 +44,16 @@ pub struct OpenOptions {
     pub clock: Option<Arc<dyn Clock>>,
     /// Whether others may use the schema besides.
     pub tenure: Tenure,
+    /// How long what a work or a look-up asks may take together, before its commit: longer than the server takes to end a statement,
+    /// because it is meant for one that hangs.
+    pub patience: Duration,
 }
 
 impl OpenOptions {
     /// The usual options: the server's own clock, beside other nodes.
     pub fn new(url: impl Into<String>) -> Self {
-        Self { url: url.into(), sessions: SESSIONS, clock: None, tenure: Tenure::Shared }
+        let (sessions, tenure, patience) = (SESSIONS, Tenure::Shared, ANSWERS_PATIENCE);
+        Self { url: url.into(), sessions, clock: None, tenure, patience }
     }
 }
 
@@ -120,10 +125,11 @@ impl PostgresStore {
     /// reached or refuses, or the schema is being moved; `ConstraintViolated` where the tables are of another version or of
     /// another program.
     pub async fn open(options: OpenOptions) -> Result<Self, Error> {
-        let OpenOptions { url, sessions, clock, tenure } = options;
+        let OpenOptions { url, sessions, clock, tenure, patience } = options;
         let address = Address::parse(&url)?;
-        let works = Pool::new(configured(&address, Purpose::Works), sessions, tenure)?;
-        let sums = Pool::new(configured(&address, Purpose::Sums), SESSIONS_FOR_SUMS, tenure)?;
+        let works = Pool::new(configured(&address, Purpose::Works), sessions, tenure, patience)?;
+        let sums = configured(&address, Purpose::Sums);
+        let sums = Pool::new(sums, SESSIONS_FOR_SUMS, tenure, SUMS_PATIENCE)?;
         require_newest(&*works.link().await?).await?;
         let time = clock.map_or(Time::Server, Time::Clock);
         let shared = Arc::new(Shared { works, sums, refs: Refs::default(), time });

@@ -1,17 +1,23 @@
 //! Sessions for works and questions: as many as were allowed, made when they are needed, and given up when they are spoilt.
 //!
-//! Invariants: the number has a limit, and so have the wait for one and its making; a session that is closed, or was left inside
-//! a transaction, is never handed out again. Works have plans that do not change with the size of the tables; sums over
+//! Invariants: the number has a limit, and so have the wait for one, its making, and what is asked on it, but for a commit; a session
+//! that is closed, was left inside a transaction, or unanswered, is never handed out again. Works have plans that do not change with the size of the tables; sums over
 //! everything have a pool of their own, in which the planner is free. Read next: `link`.
 
 use std::fmt;
+use std::future::Future;
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use deadpool::managed::{self, Metrics, PoolError, RecycleError, RecycleResult, TimeoutType};
 use onceward_domain::error::{Code, Error};
+use tokio::time::timeout;
 use tokio_postgres::config::TargetSessionAttrs;
 
 use crate::address::Address;
+use crate::failure::unanswered;
 use crate::hold::{Tenure, share};
 use crate::link::Link;
 
@@ -21,6 +27,12 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// How long the pool waits for a new session: all that opening one may take (`hosts::PATIENCE`), and what the server lets a lock be
 /// waited for, whether or not it keeps to that.
 const MAKE_PATIENCE: Duration = Duration::from_secs(25);
+
+/// How long what is asked on one session may take together, before its commit. The server ends each statement of a work after 60 s, and
+/// each sum after 600; one that hangs ends none, and its machine still answers for it.
+pub(crate) const ANSWERS_PATIENCE: Duration = Duration::from_secs(120);
+/// The same for sums.
+pub(crate) const SUMS_PATIENCE: Duration = Duration::from_secs(1_200);
 
 /// How long a machine may take to accept a connection.
 const CONNECT_PATIENCE: Duration = Duration::from_secs(5);
@@ -110,6 +122,7 @@ pub(crate) type Lent = managed::Object<Maker>;
 #[derive(Clone)]
 pub(crate) struct Pool {
     sessions: managed::Pool<Maker>,
+    patience: Duration,
 }
 
 impl fmt::Debug for Pool {
@@ -119,8 +132,13 @@ impl fmt::Debug for Pool {
 }
 
 impl Pool {
-    /// A pool of at most so many sessions; none is made yet.
-    pub(crate) fn new(address: Address, limit: usize, tenure: Tenure) -> Result<Self, Error> {
+    /// A pool of at most so many sessions, on each of which the answers to what is asked may take this long; none is made yet.
+    pub(crate) fn new(
+        address: Address,
+        limit: usize,
+        tenure: Tenure,
+        patience: Duration,
+    ) -> Result<Self, Error> {
         let sessions = managed::Pool::builder(Maker { address, tenure })
             .max_size(limit.max(1))
             .wait_timeout(Some(PATIENCE))
@@ -128,7 +146,7 @@ impl Pool {
             .runtime(deadpool::Runtime::Tokio1)
             .build()
             .map_err(|cause| Error::new(Code::Unavailable, "making a pool").because(cause.to_string()))?;
-        Ok(Self { sessions })
+        Ok(Self { sessions, patience })
     }
 
     /// A session, as soon as one is free.
@@ -146,6 +164,23 @@ impl Pool {
                 Error::new(Code::Unavailable, "the pool gives no session")
             }
         })
+    }
+
+    /// What is asked on a session, where the answers come in time; `giving_up` is the session's. It must be nothing that commits.
+    pub(crate) async fn answered<T, E: From<Error>>(
+        &self,
+        giving_up: Arc<AtomicBool>,
+        answers: impl Future<Output = Result<T, E>>,
+    ) -> Result<T, E> {
+        let mut answers = pin!(answers);
+        match timeout(self.patience, &mut answers).await {
+            Ok(outcome) => outcome,
+            Err(_elapsed) => {
+                // Noted before the session goes back with whoever had it.
+                giving_up.store(true, Ordering::SeqCst);
+                Err(unanswered(self.patience).into())
+            }
+        }
     }
 
     /// A session that is new, whatever the pool holds, and only reads.

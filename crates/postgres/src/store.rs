@@ -25,7 +25,7 @@ use onceward_domain::time::Timestamp;
 
 use crate::load::{Mode, load};
 use crate::open::{PostgresStore, Shared};
-use crate::pool::Lent;
+use crate::pool::{Lent, Pool};
 use crate::settings::{self, Security, ServerSettings};
 use crate::{claim, credit, group, list, money, notice, retention, tally, transact};
 
@@ -37,10 +37,30 @@ impl PostgresStore {
         F: FnOnce(Arc<Shared>, Lent) -> A + Send + 'static,
         A: Future<Output = Result<T, Error>> + Send + 'static,
     {
+        self.ask_of(doing, |shared| &shared.works, question)
+    }
+
+    /// The same on a session for sums over everything.
+    fn sum<T, F, A>(&self, doing: &'static str, question: F) -> Answer<'_, T>
+    where
+        T: Send + 'static,
+        F: FnOnce(Arc<Shared>, Lent) -> A + Send + 'static,
+        A: Future<Output = Result<T, Error>> + Send + 'static,
+    {
+        self.ask_of(doing, |shared| &shared.sums, question)
+    }
+
+    fn ask_of<T, F, A>(&self, doing: &'static str, pool: fn(&Shared) -> &Pool, question: F) -> Answer<'_, T>
+    where
+        T: Send + 'static,
+        F: FnOnce(Arc<Shared>, Lent) -> A + Send + 'static,
+        A: Future<Output = Result<T, Error>> + Send + 'static,
+    {
         let shared = Arc::clone(&self.shared);
         Box::pin(self.apart(doing, async move {
-            let link = shared.works.link().await?;
-            question(shared, link).await
+            let link = pool(&shared).link().await?;
+            let giving_up = link.giving_up();
+            pool(&shared).answered(giving_up, question(Arc::clone(&shared), link)).await
         }))
     }
 
@@ -98,11 +118,7 @@ impl Store for PostgresStore {
     }
 
     fn lanes(&self) -> Answer<'_, Vec<LaneStatus>> {
-        let shared = Arc::clone(&self.shared);
-        Box::pin(self.apart("lanes", async move {
-            let link = shared.sums.link().await?;
-            list::lanes(&shared, &link).await
-        }))
+        self.sum("lanes", |shared, link| async move { list::lanes(&shared, &link).await })
     }
 
     fn paused(&self) -> Answer<'_, Vec<Lane>> {
@@ -156,11 +172,7 @@ impl Store for PostgresStore {
     }
 
     fn tally(&self) -> Answer<'_, Tally> {
-        let shared = Arc::clone(&self.shared);
-        Box::pin(self.apart("tally", async move {
-            let link = shared.sums.link().await?;
-            tally::tally(&shared, &link).await
-        }))
+        self.sum("tally", |shared, link| async move { tally::tally(&shared, &link).await })
     }
 
     fn now(&self) -> Answer<'_, Timestamp> {

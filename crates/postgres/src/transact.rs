@@ -82,7 +82,7 @@ pub(crate) async fn transact(shared: &Shared, work: Work) -> Result<(), Error> {
 
 async fn attempt(shared: &Shared, work: &Work) -> Result<(), Refusal> {
     let link = shared.works.link().await?;
-    match run(shared, &link, work).await {
+    match shared.works.answered(link.giving_up(), run(shared, &link, work)).await {
         Ok(written) => {
             commit(shared, link, written.transaction).await?;
             shared.refs.learn(written.fresh);
@@ -90,7 +90,7 @@ async fn attempt(shared: &Shared, work: &Work) -> Result<(), Refusal> {
         }
         Err(refusal) => {
             tracing::debug!(work = work.name, error = %refusal.error, "a work was refused");
-            Err(undo(link, refusal).await)
+            Err(undo(shared, link, refusal).await)
         }
     }
 }
@@ -114,16 +114,25 @@ fn places(facts: &Facts) -> Places {
     facts.purchases.values().map(|purchase| (purchase.handle, place(purchase))).collect()
 }
 
-/// Rolls back, and reads what is there where a guard was lost.
-pub(crate) async fn undo(link: Lent, refusal: Refusal) -> Refusal {
-    if let Err(error) = link.batch("rolling back", "ROLLBACK").await {
+/// Rolls back, and reads what is there where a guard was lost. Nothing is asked on a session that was given up, whose end rolls back.
+pub(crate) async fn undo(shared: &Shared, link: Lent, refusal: Refusal) -> Refusal {
+    if link.is_given_up() {
+        drop(Lent::take(link));
+        return refusal;
+    }
+    let undone = shared.works.answered(link.giving_up(), link.batch("rolling back", "ROLLBACK"));
+    if let Err(error) = undone.await {
         tracing::debug!(%error, "a session that could not roll back is given up");
         drop(Lent::take(link));
         return refusal;
     }
     link.set_in_transaction(false);
     match refusal.loss {
-        Some(loss) => Refusal::from(loss.explain(&link).await),
+        Some(loss) => {
+            let explained = async { Ok::<_, Error>(loss.explain(&link).await) };
+            let explained = shared.works.answered(link.giving_up(), explained).await;
+            Refusal::from(explained.unwrap_or_else(|unanswered| unanswered))
+        }
         None => refusal,
     }
 }

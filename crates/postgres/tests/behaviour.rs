@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Barrier};
 use std::task::{Context, Waker};
 use std::thread;
+use std::time::Duration;
 
 use onceward_domain::catalogue::{Activity, LatePayment, Sku, Stock};
 use onceward_domain::changes::{ChangeSet, StockMove};
@@ -217,6 +218,30 @@ fn dr_02_a_lost_commit_answer_is_unknown_where_the_server_has_fallen_silent() {
     let direct = ground.open(&url, Some(clock()));
     let is_there = (0..10_000).any(|_look| members(&direct).len() == 1);
     assert!(is_there);
+}
+
+#[test]
+fn dr_02_a_server_that_falls_silent_in_a_session_is_away_and_the_session_is_never_used_again() {
+    let ground = Ground::new("hush");
+    let (proxy, through) = Proxy::to(&ground.migrated());
+    let options = OpenOptions { sessions: 1, patience: Duration::from_secs(1), ..OpenOptions::new(through) };
+    let store = ground.opened(OpenOptions { clock: Some(clock()), ..options });
+    assert!(write(&store, putting("first")).is_ok());
+    let asked: [(&str, fn(&PostgresStore) -> Result<(), Error>); 3] = [
+        ("a work", |store| write(store, putting("lost"))),
+        ("a look-up", |store| block_on(store.view(Need::default())).map(drop)),
+        ("a claim", |store| {
+            let (lane, lease, sequence) = (Lane::new("lane"), Millis(1_000), Sequence::ByDue);
+            block_on(store.claim_due(ClaimRequest { lane, limit: 1, lease, sequence })).map(drop)
+        }),
+    ];
+    for (what, ask) in asked {
+        proxy.hush();
+        let away = ask(&store).unwrap_err();
+        assert_eq!(away.code(), Code::Unavailable, "{what}: {away}");
+        assert!(away.operator_text().contains("unanswered for 1 s"), "{what}: {away}");
+        assert_eq!(members(&store), ["first"], "{what}: another session answers");
+    }
 }
 
 #[test]

@@ -118,7 +118,11 @@ impl Ground {
 
     /// A store over tables that are there.
     pub(crate) fn open(&self, url: &str, clock: Option<Arc<dyn Clock>>) -> PostgresStore {
-        let options = OpenOptions { clock, ..OpenOptions::new(url) };
+        self.opened(OpenOptions { clock, ..OpenOptions::new(url) })
+    }
+
+    /// The same, as it is said.
+    pub(crate) fn opened(&self, options: OpenOptions) -> PostgresStore {
         self.runtime.block_on(PostgresStore::open(options)).unwrap()
     }
 
