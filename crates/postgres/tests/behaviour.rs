@@ -220,6 +220,9 @@ fn dr_02_a_lost_commit_answer_is_unknown_where_the_server_has_fallen_silent() {
     assert!(is_there);
 }
 
+/// One way to ask a store.
+type Ask = fn(&PostgresStore) -> Result<(), Error>;
+
 #[test]
 fn dr_02_a_server_that_falls_silent_in_a_session_is_away_and_the_session_is_never_used_again() {
     let ground = Ground::new("hush");
@@ -227,7 +230,7 @@ fn dr_02_a_server_that_falls_silent_in_a_session_is_away_and_the_session_is_neve
     let options = OpenOptions { sessions: 1, patience: Duration::from_secs(1), ..OpenOptions::new(through) };
     let store = ground.opened(OpenOptions { clock: Some(clock()), ..options });
     assert!(write(&store, putting("first")).is_ok());
-    let asked: [(&str, fn(&PostgresStore) -> Result<(), Error>); 3] = [
+    let asked: [(&str, Ask); 3] = [
         ("a work", |store| write(store, putting("lost"))),
         ("a look-up", |store| block_on(store.view(Need::default())).map(drop)),
         ("a claim", |store| {
