@@ -127,17 +127,20 @@ impl StoreBus {
         let request = ClaimRequest { lane, limit: CARRIERS_PER_CLAIM, lease, sequence };
         let (mut carriers, mut damaged) = (Vec::new(), Vec::new());
         for one in self.store.claim_due(request).await? {
+            // An empty one has nothing that could be settled.
             match carrier::unpack(&one.body) {
-                Ok(messages) => carriers.push((one, messages)),
-                Err(error) => {
-                    let member = &one.held.member;
+                Ok(messages) if !messages.is_empty() => carriers.push((one, messages)),
+                outcome => {
+                    let (member, error) = (&one.held.member, outcome.err());
                     tracing::error!(target: "onceward", event = "bus.damaged_carrier", lane = %one.held.lane, %member, ?error);
                     damaged.push(one);
                 }
             }
         }
         // As it is, for a person: it would only come again, and hold up what comes behind it.
-        exhaust_spent(&*self.store, damaged).await?;
+        if let Err(error) = exhaust_spent(&*self.store, damaged).await {
+            tracing::warn!(target: "onceward", event = "bus.damaged_carrier_kept", ?error);
+        }
         let mut deliveries = Vec::new();
         let mut flights = self.flights();
         if let Some(latest) = carriers.iter().map(|(one, _)| one.lease_until.minus(lease)).max() {

@@ -3,12 +3,13 @@
 #![expect(clippy::unwrap_used, reason = "in a test a panic is the message, also in what the tests share")]
 
 mod house;
+#[path = "house/parted.rs"]
+mod parted;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use house::parted::Parted;
 use house::{House, key, keys, usual_activity};
 use onceward::execute::transact;
 use onceward::gate::{Gate, ReserveRequest};
@@ -30,9 +31,10 @@ use onceward_domain::ports::bus::Topic;
 use onceward_domain::time::Millis;
 use onceward_testkit::block_on::block_on;
 use onceward_testkit::ids::CountingIds;
+use parted::Parted;
 use tokio::time::timeout;
 
-/// Two sales, and a gate with a part for each.
+/// Three sales, and a gate with a part for each.
 struct Fair {
     house: House,
     gate: Arc<Parted>,
@@ -48,6 +50,7 @@ impl Fair {
     fn with(tells_parts: bool) -> Self {
         let mut house = House::with(50, 1, usual_activity());
         house.put_sku("mug", 50, 1);
+        house.put_sku("pen", 50, 1);
         let ids = Arc::new(CountingIds::new("fair"));
         let whole: Arc<dyn Admission> = Arc::new(StoreAdmission::new(house.store.clone(), ids.clone()));
         let gate = Parted::over(whole.clone(), tells_parts);
@@ -84,6 +87,15 @@ impl Fair {
             self.house.step(worker).unwrap();
         }
         id
+    }
+
+    /// An adjustment of this number is on the bus.
+    fn adjusted(&self, sku: &str, delta: i64, number: u32) {
+        let fact = Fact::StockAdjusted { key: key(sku), delta, number };
+        let id = PurchaseId::from_bytes([7; 16]).event(IdKind::StockAdjustment);
+        let at = block_on(self.house.store.now()).unwrap();
+        let messages = wire::split_events(&wire::encode_events(&[Event { id, at, fact }])).unwrap();
+        block_on(self.house.engine.bus().publish(Topic::Events, messages)).unwrap();
     }
 
     fn step(&self, worker: Worker) -> Next {
@@ -187,16 +199,7 @@ fn fs_13_what_fails_on_the_shelf_holds_up_nothing_on_the_bus() {
 #[test]
 fn fs_13_an_adjustment_that_comes_too_early_holds_up_nobody_behind_it() {
     let fair = Fair::new();
-    let adjusted = |delta, number: u32| {
-        let fact = Fact::StockAdjusted { key: key("mug"), delta, number };
-        let (id, at) = (
-            PurchaseId::from_bytes([7; 16]).event(IdKind::StockAdjustment),
-            block_on(fair.house.store.now()).unwrap(),
-        );
-        let messages = wire::split_events(&wire::encode_events(&[Event { id, at, fact }])).unwrap();
-        block_on(fair.house.engine.bus().publish(Topic::Events, messages)).unwrap();
-    };
-    adjusted(-3, 2);
+    fair.adjusted("mug", -3, 2);
     for round in 0..3 {
         fair.order("cup", &format!("u{round}"));
         fair.step(Worker::Projector);
@@ -204,7 +207,7 @@ fn fs_13_an_adjustment_that_comes_too_early_holds_up_nobody_behind_it() {
         assert_eq!(fair.counters("cup"), (49 - round, 0, 1 + round));
     }
     assert_eq!((fair.house.lane(aside_of(Topic::Events).as_str()), fair.counters("mug")), (1, (50, 0, 0)));
-    adjusted(5, 1);
+    fair.adjusted("mug", 5, 1);
     fair.step(Worker::Projector);
     fair.house.clock.advance(LONGEST_WAIT);
     fair.step(Worker::Projector);
@@ -213,19 +216,52 @@ fn fs_13_an_adjustment_that_comes_too_early_holds_up_nobody_behind_it() {
 }
 
 #[test]
+fn fs_19_what_is_away_pays_nothing_for_what_is_early_beside_it() {
+    let fair = Fair::new();
+    fair.gate.take_away(key("mug"));
+    fair.gate.take_away(key("cup"));
+    fair.adjusted("cup", -3, 2);
+    for sku in ["mug", "pen"] {
+        fair.order(sku, "u");
+    }
+    fair.step(Worker::Projector);
+    fair.gate.mend();
+    fair.gate.take_away(key("mug"));
+    for round in 0..ROUNDS {
+        fair.house.clock.advance(LONGEST_WAIT);
+        fair.order("pen", &format!("u{round}"));
+        fair.step(Worker::Projector);
+        assert_eq!(fair.dead_letters(), 0);
+    }
+    fair.gate.mend();
+    fair.adjusted("cup", 5, 1);
+    for _ in 0..2 {
+        fair.step(Worker::Projector);
+        fair.house.clock.advance(LONGEST_WAIT);
+    }
+    assert_eq!((fair.counters("mug"), fair.counters("cup")), ((49, 0, 1), (52, 0, 0)));
+    assert_eq!((fair.house.lane(aside_of(Topic::Events).as_str()), fair.dead_letters()), (0, 0));
+}
+
+#[test]
 fn fs_11_a_carrier_that_cannot_be_unpacked_becomes_a_dead_letter_and_holds_up_nothing() {
     let fair = Fair::new();
     for lane in [lane_of(Topic::Events), aside_of(Topic::Events)] {
         let put = move |facts: &mut Facts| {
-            let (lane, body) = (lane.clone(), b"\0\xffnobody has packed this".to_vec());
-            let put = DueChange::Put { lane, member: "damaged".into(), due_at: facts.now, body };
-            Ok((ChangeSet { due: vec![put], ..ChangeSet::default() }, ()))
+            let damaged: [(&str, &[u8]); 2] = [("damaged", b"\0\xffnobody has packed this"), ("empty", b"")];
+            let put = damaged.map(|(member, body)| DueChange::Put {
+                lane: lane.clone(),
+                member: member.into(),
+                due_at: facts.now,
+                body: body.to_vec(),
+            });
+            Ok((ChangeSet { due: put.into(), ..ChangeSet::default() }, ()))
         };
         block_on(transact(&*fair.house.store, "damage", Need::default(), put)).unwrap();
     }
     fair.order("cup", "u");
     fair.step(Worker::Projector);
-    assert_eq!((fair.counters("cup"), fair.dead_letters()), ((49, 0, 1), 2));
+    assert_eq!((fair.counters("cup"), fair.dead_letters()), ((49, 0, 1), 4));
     let lanes = [lane_of(Topic::Events), aside_of(Topic::Events)].map(|lane| fair.house.lane(lane.as_str()));
     assert_eq!(lanes, [0, 0]);
 }
@@ -305,7 +341,7 @@ fn fs_17_fs_19_the_governor_looks_at_the_rest_of_a_gate_of_which_a_part_is_away(
     assert_eq!(undecided(), 1);
     let overview = block_on(operate::overview(&fair.house.engine)).unwrap();
     let counted: Vec<bool> = overview.tally.skus.iter().map(|sku| sku.bucket.is_some()).collect();
-    assert_eq!(counted.len(), 2);
+    assert_eq!(counted.len(), 3);
     assert!(counted.contains(&true), "the others are shown all the same");
 }
 

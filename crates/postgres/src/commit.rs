@@ -4,9 +4,11 @@
 //! nobody confirmed the commit on the standby; and nothing. After nothing, a new session asks how the transaction ended, by the
 //! name it had. Transaction ids repeat after a promotion and after a crash that lost the end of the log, so the answer counts
 //! only in the same life of the server (`queries/server/epoch.sql`); otherwise, and where nobody can be asked, the outcome is
-//! unknown and the caller reads back by its own ids. Invariants: a commit is never cancelled; `Ok` is said only of what is
+//! unknown and the caller reads back by its own ids. Invariants: a commit is never cancelled, and is waited for until it is answered
+//! or another life of the server answers in its place; `Ok` is said only of what is
 //! committed, `Unavailable` only of what surely is not. Deliberately absent: asking again and again.
 
+use std::pin::pin;
 use std::time::Duration;
 
 use onceward_domain::error::{Code, Error};
@@ -36,7 +38,12 @@ const ABORTED: &str = "aborted";
 pub(crate) async fn commit(shared: &Shared, link: Lent, transaction: Option<String>) -> Result<(), Error> {
     // Whatever was warned of before is not about this commit.
     link.take_warning();
-    let cause = match link.client().batch_execute(COMMIT).await {
+    let Some(answer) = answer(shared, &link).await else {
+        drop(Lent::take(link));
+        let text = "the server left a commit unanswered, and lives another life by now";
+        return transaction.map_or(Ok(()), |_| Err(unknown(text)));
+    };
+    let cause = match answer {
         Ok(()) if link.take_warning() && transaction.is_some() => {
             drop(Lent::take(link));
             return Err(unknown("the server committed with a warning: a standby may not have it"));
@@ -74,6 +81,23 @@ pub(crate) async fn commit(shared: &Shared, link: Lent, transaction: Option<Stri
         Ok(_) => Err(unknown("the server cannot say any more how the transaction ended").because(lost)),
         Err(silent) => {
             Err(unknown(&format!("nobody can be asked how the transaction ended: {silent}")).because(lost))
+        }
+    }
+}
+
+/// Commits and waits for the answer; none where it is sure never to come, because whoever answers to the server's address now lives
+/// another life than the one that was asked: it hung, and somebody else was promoted.
+async fn answer(shared: &Shared, link: &Lent) -> Option<Result<(), tokio_postgres::Error>> {
+    let mut answer = pin!(link.client().batch_execute(COMMIT));
+    loop {
+        match timeout(shared.works.patience(), &mut answer).await {
+            Ok(answer) => return Some(answer),
+            Err(_elapsed) => {
+                let present = shared.works.fresh().await;
+                if present.is_ok_and(|present| present.epoch() != link.epoch()) {
+                    return None;
+                }
+            }
         }
     }
 }

@@ -44,8 +44,8 @@ pub struct OpenOptions {
     pub clock: Option<Arc<dyn Clock>>,
     /// Whether others may use the schema besides.
     pub tenure: Tenure,
-    /// How long what a work or a look-up asks may take together, before its commit: longer than the server takes to end a statement,
-    /// because it is meant for one that hangs.
+    /// How long what a work or a look-up asks may take together, before its commit, and after how long of a commit without an answer it
+    /// is looked whether the server is still the same: longer than it takes to end a statement, because it is meant for one that hangs.
     pub patience: Duration,
 }
 
@@ -130,7 +130,9 @@ impl PostgresStore {
         let works = Pool::new(configured(&address, Purpose::Works), sessions, tenure, patience)?;
         let sums = configured(&address, Purpose::Sums);
         let sums = Pool::new(sums, SESSIONS_FOR_SUMS, tenure, SUMS_PATIENCE)?;
-        require_newest(&*works.link().await?).await?;
+        let link = works.link().await?;
+        works.answered(link.giving_up(), require_newest(&link)).await?;
+        drop(link);
         let time = clock.map_or(Time::Server, Time::Clock);
         let shared = Arc::new(Shared { works, sums, refs: Refs::default(), time });
         Ok(Self { shared, runtime: Handle::current() })

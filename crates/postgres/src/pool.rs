@@ -32,7 +32,7 @@ const MAKE_PATIENCE: Duration = Duration::from_secs(25);
 /// each sum after 600; one that hangs ends none, and its machine still answers for it.
 pub(crate) const ANSWERS_PATIENCE: Duration = Duration::from_secs(120);
 /// The same for sums.
-pub(crate) const SUMS_PATIENCE: Duration = Duration::from_secs(1_200);
+pub(crate) const SUMS_PATIENCE: Duration = Duration::from_secs(3_600);
 
 /// How long a machine may take to accept a connection.
 const CONNECT_PATIENCE: Duration = Duration::from_secs(5);
@@ -164,6 +164,11 @@ impl Pool {
                 Error::new(Code::Unavailable, "the pool gives no session")
             }
         })
+    }
+
+    /// How long the answers to what is asked on a session may take.
+    pub(crate) fn patience(&self) -> Duration {
+        self.patience
     }
 
     /// What is asked on a session, where the answers come in time; `giving_up` is the session's. It must be nothing that commits.

@@ -220,6 +220,28 @@ fn dr_02_a_lost_commit_answer_is_unknown_where_the_server_has_fallen_silent() {
     assert!(is_there);
 }
 
+#[test]
+fn dr_02_a_commit_that_hangs_is_waited_for_until_another_server_answers_in_its_place() {
+    let ground = Ground::alone("moved");
+    let url = ground.migrated();
+    let (proxy, through) = Proxy::to(&url);
+    let options =
+        OpenOptions { sessions: 1, patience: Duration::from_millis(200), ..OpenOptions::new(through) };
+    let store = ground.opened(OpenOptions { clock: Some(clock()), ..options });
+    proxy.arm(Loss::Voice);
+    let outcome = thread::scope(|scope| {
+        let commits = scope.spawn(|| write(&store, putting("hung")));
+        let direct = ground.open(&url, Some(clock()));
+        while members(&direct).is_empty() {}
+        assert!(proxy.has_struck() && !commits.is_finished(), "the server may be waiting for its standby");
+        ground.begin_another_life();
+        commits.join().unwrap()
+    });
+    assert_eq!(outcome.unwrap_err().code(), Code::OutcomeUnknown, "nobody can say what became of it");
+    assert!(write(&store, putting("later")).is_ok(), "its session is given up");
+    assert_eq!(members(&store), ["hung", "later"]);
+}
+
 /// One way to ask a store.
 type Ask = fn(&PostgresStore) -> Result<(), Error>;
 

@@ -49,9 +49,9 @@ type Answers = Result<Vec<ReserveAnswer>, Error>;
 /// Those of one door: what happened to one says nothing about another.
 type Each = Vec<Result<ReserveAnswer, Error>>;
 
-/// All answers, or one error for all. Where somebody was heard, nothing may be called "not happened".
+/// All answers, or one error for all. Where somebody was heard, or may have been, nothing may be called "not happened".
 fn whole(answers: Each) -> Answers {
-    let is_any_heard = answers.iter().any(Result::is_ok);
+    let is_any_heard = answers.iter().any(|answer| answer.is_ok() || is_silence(answer));
     answers.into_iter().collect::<Answers>().map_err(|error| {
         if is_any_heard && error.class() == Class::Retryable {
             return Error::new(Code::OutcomeUnknown, "reserving: a part of it has happened").because(error);
@@ -260,7 +260,10 @@ impl Keeper {
         match self.ask(commands).await {
             Ok(answers) => answers.into_iter().map(Ok).collect(),
             Err(error) => {
-                tracing::warn!(target: "onceward", event = "admission.failed", ?error);
+                // That nobody answers there was said when it began.
+                if !self.core.link.is_silent(&self.bucket().keys.counter) {
+                    tracing::warn!(target: "onceward", event = "admission.failed", ?error);
+                }
                 error.for_each(commands.len())
             }
         }
@@ -384,5 +387,9 @@ mod tests {
         assert_eq!(class(vec![failed(Code::Unavailable), failed(Code::Backlog)]), Class::Retryable);
         assert_eq!(class(vec![heard(), failed(Code::Unavailable)]), Class::UnknownOutcome);
         assert_eq!(class(vec![heard(), failed(Code::ConstraintViolated)]), Class::Manual);
+        assert_eq!(
+            class(vec![failed(Code::Unavailable), failed(Code::OutcomeUnknown)]),
+            Class::UnknownOutcome
+        );
     }
 }

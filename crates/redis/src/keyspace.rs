@@ -85,7 +85,7 @@ impl KeyspaceTrigger {
             Error::new(Code::Invalid, "opening a trigger outside of a runtime").because(cause)
         })?;
         let inner = Arc::new(Inner {
-            link: Link::new(options.clone()),
+            link: Link::forgetful(options.clone()),
             prefix: format!("{}:expiry:", options.prefix),
             options: options.clone(),
             holder: ids.member(),

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use futures_util::future::join_all;
 use onceward_domain::due::{Held, Lane, Token, pack_ids};
-use onceward_domain::error::{Code, Error};
+use onceward_domain::error::Error;
 use onceward_domain::event::OrderCreateRequested;
 use onceward_domain::id::{PurchaseId, SkuKey};
 use onceward_domain::machine::admission::Admission;
@@ -91,15 +91,17 @@ struct Heard {
 }
 
 impl Heard {
-    /// What one of them answered; none where it failed.
-    fn of<T>(&mut self, bucket: &Bucket, answer: Result<T, Error>) -> Option<T> {
+    /// What one of them answered; none where it failed. Of one that is known not to answer that is no news.
+    fn of<T>(&mut self, bucket: &Bucket, is_known: bool, answer: Result<T, Error>) -> Option<T> {
         match answer {
             Ok(answer) => {
                 self.answered += 1;
                 Some(answer)
             }
             Err(error) => {
-                tracing::warn!(target: "onceward", event = "admission.bucket_failed", bucket = %bucket.id.text(), ?error);
+                if !is_known {
+                    tracing::warn!(target: "onceward", event = "admission.bucket_failed", bucket = %bucket.id.text(), ?error);
+                }
                 self.failed = Some(error);
                 None
             }
@@ -129,8 +131,10 @@ impl Core {
         lease: Millis,
     ) -> Result<Vec<Batch>, Error> {
         let mut due = self.heads(way).await?;
-        // Any server of a cluster says what time it is; where one is away, each bucket finds for itself what is due.
-        let latest = self.now().await.map_or(Timestamp(i64::MAX), |now| now.plus(SKEW));
+        let Some((sale, number, _)) = due.first() else { return Ok(Vec::new()) };
+        // One that has just answered is asked; where it is away now, each bucket finds for itself what is due.
+        let now = self.now(&sale.buckets[usize::from(*number)]).await;
+        let latest = now.map_or(Timestamp(i64::MAX), |now| now.plus(SKEW));
         due.retain(|(_, _, at)| *at <= latest);
         if due.is_empty() {
             return Ok(Vec::new());
@@ -145,7 +149,7 @@ impl Core {
             }
             let bucket = &sale.buckets[usize::from(number)];
             let claimed = self.claim_in(way, &sale, bucket, left, lease).await;
-            batches.extend(heard.of(bucket, claimed).unwrap_or_default());
+            batches.extend(heard.of(bucket, self.is_silent(bucket), claimed).unwrap_or_default());
         }
         // Where nothing came and something is due, whoever asked is to ask again later, and not at once.
         if batches.is_empty() { heard.end().map(|()| batches) } else { Ok(batches) }
@@ -174,11 +178,18 @@ impl Core {
                 reply::list(DOING, self.link.run(&script::CLAIM, &keys, &arguments).await?)?.into_iter();
             let Some(wait) = answer.next() else { return Ok(batches) };
             let wait = Millis(reply::number(DOING, &wait)?);
-            let before = batches.len();
+            let mut answered = 0;
             for one in answer {
-                batches.push(read_batch(way, &sale.key, bucket, wait, one)?);
+                match read_batch(way, &sale.key, bucket, wait, one) {
+                    Ok(batch) => batches.push(batch),
+                    // It comes again when its lease ends, and holds up nothing beside it.
+                    Err(error) => {
+                        tracing::error!(target: "onceward", event = "admission.damaged_batch", bucket = %bucket.id.text(), ?error);
+                    }
+                }
+                answered += 1;
             }
-            if batches.len() - before < usize::try_from(part).unwrap_or(usize::MAX) {
+            if answered < part {
                 return Ok(batches);
             }
         }
@@ -198,7 +209,7 @@ impl Core {
             let Some(bucket) = sale.buckets.get(usize::from(id.number)) else { continue };
             for part in ends.chunks(usize::try_from(BATCHES_OF_ONE_CALL).unwrap_or(1)) {
                 let settled = self.settle_in(way, bucket, part).await;
-                let Some(held) = heard.of(bucket, settled) else { break };
+                let Some(held) = heard.of(bucket, self.is_silent(bucket), settled) else { break };
                 still_held += held;
             }
         }
@@ -230,13 +241,16 @@ impl Core {
 
     /// What waits to be sent; counting stops once it has passed the limit.
     pub(crate) async fn unsent(&self, limit: u64) -> Result<Unsent, Error> {
-        let (mut reservations, mut oldest, mut heard) = (0, None, Heard::default());
+        let (mut reservations, mut heard) = (0, Heard::default());
+        let mut oldest: Option<(Timestamp, Arc<Sale>, u16)> = None;
         for (sale, number, _) in self.heads(Way::Send).await? {
             let bucket = &sale.buckets[usize::from(number)];
             let counted = self.unsent_in(bucket, limit - reservations).await;
-            let Some((count, since)) = heard.of(bucket, counted) else { continue };
+            let Some((count, since)) = heard.of(bucket, self.is_silent(bucket), counted) else { continue };
             reservations += count;
-            oldest = oldest.into_iter().chain(since).min();
+            if let Some(since) = since.filter(|since| oldest.as_ref().is_none_or(|(at, ..)| since < at)) {
+                oldest = Some((since, sale, number));
+            }
             if reservations > limit {
                 break;
             }
@@ -244,7 +258,10 @@ impl Core {
         heard.end()?;
         let oldest = match oldest {
             // A figure that cannot be had closes nothing.
-            Some(at) => self.now().await.ok().map(|now| now.since(at)),
+            Some((at, sale, number)) => {
+                let now = self.now(&sale.buckets[usize::from(number)]).await;
+                now.ok().map(|now| now.since(at))
+            }
             None => None,
         };
         Ok(Unsent { reservations, oldest })
@@ -287,7 +304,8 @@ impl Core {
             };
             let looks = join_all(part.iter().map(look)).await;
             for ((sale, number), head) in part.iter().zip(looks) {
-                let head = heard.of(&sale.buckets[usize::from(*number)], head).flatten();
+                let bucket = &sale.buckets[usize::from(*number)];
+                let head = heard.of(bucket, self.is_silent(bucket), head).flatten();
                 heads.extend(head.map(|at| (Arc::clone(sale), *number, at)));
             }
         }
@@ -302,18 +320,18 @@ impl Core {
         answer.get(1).map(|one| reply::score(DOING, one)).transpose()
     }
 
-    /// The time by which the lanes are judged.
-    pub(crate) async fn now(&self) -> Result<Timestamp, Error> {
+    fn is_silent(&self, bucket: &Bucket) -> bool {
+        self.link.is_silent(&bucket.keys.counter)
+    }
+
+    /// The time by which the lanes are judged, as the server of this bucket has it: any server of a cluster would say, but it may be one
+    /// that hangs.
+    async fn now(&self, bucket: &Bucket) -> Result<Timestamp, Error> {
         if let Some(now) = self.time.handed() {
             return Ok(now);
         }
-        if self.link.is_any_silent() {
-            return Err(Error::new(
-                Code::Unavailable,
-                "asking Redis for the time: a part of it does not answer",
-            ));
-        }
-        let parts = reply::numbers(DOING, self.link.call(&redis::cmd("TIME")).await?)?;
+        let answer = self.link.run(&script::TIME, &[&bucket.keys.counter], &[]).await?;
+        let parts = reply::numbers(DOING, answer)?;
         match parts[..] {
             [seconds, micros] => Ok(Timestamp(seconds * 1_000 + micros / 1_000)),
             _ => Err(reply::unexpected(DOING)),
@@ -336,7 +354,14 @@ fn read_batch(way: Way, key: &SkuKey, bucket: &Bucket, wait: Millis, value: Valu
         if record.is_empty() {
             continue;
         }
-        let record = Record::read(&record)?;
+        let record = match Record::read(&record) {
+            Ok(record) => record,
+            // It stays where it is, for a person, and holds up nobody who was let in beside it.
+            Err(error) => {
+                tracing::error!(target: "onceward", event = "admission.damaged_record", bucket = %bucket.id.text(), reservation = %id.reservation(), ?error);
+                continue;
+            }
+        };
         let state = record.state;
         messages.push((state, OrderCreateRequested::of(&record.purchase(id, key, wait))));
     }

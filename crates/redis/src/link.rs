@@ -79,9 +79,14 @@ impl Link {
         Self { options: Arc::new(options), line: Arc::default(), silence: Arc::default() }
     }
 
-    /// Whether some part of a cluster is known not to answer: a question that any server may be asked might meet it.
-    pub(crate) fn is_any_silent(&self) -> bool {
-        self.silence.is_any()
+    /// The same for keys of which each is asked for once: what one of them tells of a slot serves no other, so none is remembered.
+    pub(crate) fn forgetful(options: Options) -> Self {
+        Self { silence: Arc::new(Silence::of_nothing()), ..Self::new(options) }
+    }
+
+    /// Whether where this key lies is known not to answer.
+    pub(crate) fn is_silent(&self, key: &str) -> bool {
+        self.silence.is_any() && self.silence.is_silent(key.as_bytes())
     }
 
     /// Sends one command and waits for its answer.
@@ -119,12 +124,17 @@ impl Link {
         tokio::spawn(async move {
             let mut look = redis::cmd("EXISTS");
             look.arg(&key);
-            while let Some(silence) = silence.upgrade() {
+            // A new connection makes everybody forget, and whoever comes finds out anew.
+            while let Some(silence) = silence.upgrade().filter(|silence| silence.is_silent(&key)) {
                 let link = Self { options: Arc::clone(&options), line: Arc::clone(&line), silence };
                 match link.exchange(&look).await {
                     Err((_, cause)) if cause.is_timeout() => {}
                     // An error is an answer as well, and callers hear it without waiting.
-                    Ok(_) | Err(_) => return link.silence.heard(&key, Instant::now()),
+                    Ok(_) | Err(_) => {
+                        let slot = String::from_utf8_lossy(&key).into_owned();
+                        tracing::info!(target: "onceward", event = "redis.slot_heard", slot);
+                        return link.silence.heard(&key, Instant::now());
+                    }
                 }
             }
         });
@@ -140,6 +150,8 @@ impl Link {
             if cause.is_timeout() && matches!(connection, Connection::Cluster(_)) {
                 let key = key_of(command);
                 if self.silence.unanswered(&key, sent_at) {
+                    let slot = String::from_utf8_lossy(&key).into_owned();
+                    tracing::warn!(target: "onceward", event = "redis.slot_silent", slot);
                     self.ask_until_heard(key);
                 }
             }
@@ -167,6 +179,7 @@ impl Link {
         let mut look = redis::cmd("EXISTS");
         look.arg(key);
         let (options, line, number) = (Arc::clone(&self.options), Arc::clone(&self.line), line.number);
+        let silence = Arc::clone(&self.silence);
         tokio::spawn(async move {
             let made = match connect(&options).await {
                 Ok(made) => made.reaches(&look).await,
@@ -179,6 +192,7 @@ impl Link {
             {
                 line.connection = Some(made);
                 line.number += 1;
+                silence.forget(Instant::now());
             }
         });
     }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use futures_util::future::join_all;
 
-use onceward_domain::error::Error;
+use onceward_domain::error::{Class, Error};
 use onceward_domain::event::{Event, Fact};
 use onceward_domain::id::{PurchaseId, SkuKey, UserId};
 use onceward_domain::ports::admission::Projected;
@@ -179,9 +179,17 @@ impl Core {
                 (parts.iter().map(|part| part.event).collect(), self.move_at(place, parts).await)
             }
         };
-        let heard = match heard {
-            Ok(outcomes) => outcomes.into_iter().map(Ok).collect(),
-            Err(error) => error.for_each(concerned.len()),
+        let heard = match (heard, &place.what) {
+            (Ok(outcomes), _) => outcomes.into_iter().map(Ok).collect(),
+            // What is wrong with one of them is not wrong with the others.
+            (Err(error), What::Moves(parts)) if error.class() == Class::Manual && parts.len() > 1 => {
+                let mut outcomes = Vec::with_capacity(parts.len());
+                for part in parts {
+                    outcomes.push(self.move_at(place, &[*part]).await.map(|mut outcome| outcome.remove(0)));
+                }
+                outcomes
+            }
+            (Err(error), _) => error.for_each(concerned.len()),
         };
         concerned.into_iter().zip(heard).collect()
     }

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use futures_util::future::join_all;
-use onceward_domain::error::Error;
+use onceward_domain::error::{Class, Error};
 use onceward_domain::id::{PurchaseId, SkuKey};
 use onceward_domain::ports::admission::{Compensate, CompensateCode};
 use onceward_domain::purchase::{Purchase, Route};
@@ -82,6 +82,13 @@ impl Core {
             // One that does not know it changes nothing.
             match self.compensate_opened(&place.sale, number, &asked).await {
                 Ok(codes) => left.iter().zip(codes).for_each(|(at, code)| answers[*at] = Ok(code)),
+                // What is wrong with one of them is not wrong with the others.
+                Err(error) if error.class() == Class::Manual && asked.len() > 1 => {
+                    for (at, one) in left.iter().zip(asked) {
+                        let code = self.compensate_opened(&place.sale, number, &[one]).await;
+                        answers[*at] = code.map(|mut codes| codes.remove(0));
+                    }
+                }
                 Err(error) => failed = Some(error),
             }
             left.retain(|at| matches!(answers[*at], Ok(CompensateCode::Missing)));

@@ -3,7 +3,7 @@
 //! Invariants: no mark stays behind, so a retired bucket is one that is not there and whose sale is past by the store's own word:
 //! a node that never heard of it, and a Redis that lost everything, come to the same answer. A SKU goes as a whole or waits as a whole,
 //! where one of its buckets still keeps somebody; one that was cut off in between is finished by the next look. What the list of buckets
-//! has lost is found by the store's SKUs, a page of them at each look. Deliberately absent: a time to live, which would end at its hour
+//! has lost is found by the store's SKUs, some thousand of them at each look. Deliberately absent: a time to live, which would end at its hour
 //! whoever still waits.
 
 use std::collections::BTreeMap;
@@ -25,8 +25,12 @@ use crate::core::{Core, lock};
 use crate::reply;
 use crate::script;
 
-/// SKUs of the store that are looked at at once, whether or not the list names them.
-const SKUS_OF_ONE_LOOK: u32 = 200;
+/// SKUs of the store that are read at once, whether or not the list names them.
+const SKUS_OF_ONE_PAGE: u32 = 200;
+/// Pages of one look; the next look goes on behind them.
+const PAGES_OF_ONE_LOOK: usize = 10;
+/// How many of them are looked for in Redis at once, each with all of its buckets.
+const SALES_AT_ONCE: usize = 20;
 
 const DOING: &str = "letting go of a sale that is past";
 
@@ -51,9 +55,16 @@ impl Core {
             .filter(|(sale, _)| is_over(sale.activity.ends_at, window, now))
             .map(|(sale, _)| (sale.key.clone(), sale))
             .collect();
-        for sale in self.next_past(window, now).await? {
-            if !ended.contains_key(&sale.key) && self.is_there(&sale).await {
-                ended.insert(sale.key.clone(), Arc::new(sale));
+        for _ in 0..PAGES_OF_ONE_LOOK {
+            let (mut unlisted, is_last) = self.next_past(window, now).await?;
+            unlisted.retain(|sale| !ended.contains_key(&sale.key));
+            for some in unlisted.chunks(SALES_AT_ONCE) {
+                let there = join_all(some.iter().map(|sale| self.is_there(sale))).await;
+                let found = some.iter().zip(there).filter(|(_, is_there)| *is_there);
+                ended.extend(found.map(|(sale, _)| (sale.key.clone(), Arc::clone(sale))));
+            }
+            if is_last {
+                break;
             }
         }
         let (mut gone, mut failed) = (0, None);
@@ -74,20 +85,21 @@ impl Core {
         }
     }
 
-    /// The past ones of the store's next SKUs; after the last one it begins anew. They are not remembered, because they only become more.
-    async fn next_past(&self, window: Millis, now: Timestamp) -> Result<Vec<Sale>, Error> {
+    /// The past ones of the store's next SKUs, and whether these were the last; then it begins anew. They are not remembered, because they
+    /// only become more.
+    async fn next_past(&self, window: Millis, now: Timestamp) -> Result<(Vec<Arc<Sale>>, bool), Error> {
         let after = lock(&self.looked_until).clone();
-        let skus = self.store.list_skus(SKUS_OF_ONE_LOOK, after).await?;
-        let is_last = skus.len() < usize::try_from(SKUS_OF_ONE_LOOK).unwrap_or(usize::MAX);
+        let skus = self.store.list_skus(SKUS_OF_ONE_PAGE, after).await?;
+        let is_last = skus.len() < usize::try_from(SKUS_OF_ONE_PAGE).unwrap_or(usize::MAX);
         let need = Need { skus: skus.iter().map(|sku| sku.key.clone()).collect(), ..Need::default() };
         let activities = self.store.view(need).await?.activities;
         *lock(&self.looked_until) = skus.last().filter(|_| !is_last).map(|sku| sku.key.clone());
         let past = skus.iter().filter_map(|sku| {
             let activity = activities.get(&sku.key.activity)?;
             let is_past = is_past(activity.ends_at, &sku.stock, window, now);
-            is_past.then(|| Sale::new(&self.prefix, activity.clone(), sku))
+            is_past.then(|| Arc::new(Sale::new(&self.prefix, activity.clone(), sku)))
         });
-        Ok(past.collect())
+        Ok((past.collect(), is_last))
     }
 
     /// Whether a bucket of it is there; one that does not answer is looked at when its turn comes again.

@@ -84,6 +84,8 @@ scripts! {
     OPEN "admission/open.lua";
     /// Looks how it stands.
     STAND "admission/stand.lua";
+    /// Says what time it is there.
+    TIME "admission/time.lua";
     /// Pages through its reservations.
     WALK "admission/walk.lua";
     /// Drops it, once its sale is past.

@@ -15,8 +15,8 @@ use tokio::time::Instant;
 const SLOTS_LIMIT: usize = 4_096;
 
 /// The silent slots.
-#[derive(Default)]
 pub(crate) struct Silence {
+    limit: usize,
     /// Whether there are any: calls look here first, and mostly no further.
     is_any: AtomicBool,
     state: Mutex<State>,
@@ -40,7 +40,18 @@ fn tag_of(key: &[u8]) -> &[u8] {
     }
 }
 
+impl Default for Silence {
+    fn default() -> Self {
+        Self { limit: SLOTS_LIMIT, is_any: AtomicBool::default(), state: Mutex::default() }
+    }
+}
+
 impl Silence {
+    /// One that remembers nothing.
+    pub(crate) fn of_nothing() -> Self {
+        Self { limit: 0, ..Self::default() }
+    }
+
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -60,7 +71,7 @@ impl Silence {
     pub(crate) fn unanswered(&self, key: &[u8], sent_at: Instant) -> bool {
         let mut state = self.state();
         let may_be_over = state.heard_at.is_some_and(|heard_at| sent_at <= heard_at);
-        if key.is_empty() || may_be_over || state.silent.len() >= SLOTS_LIMIT {
+        if key.is_empty() || may_be_over || state.silent.len() >= self.limit {
             return false;
         }
         self.is_any.store(true, Ordering::Release);
@@ -73,6 +84,14 @@ impl Silence {
         state.silent.remove(tag_of(key));
         state.heard_at = Some(now);
         self.is_any.store(!state.silent.is_empty(), Ordering::Release);
+    }
+
+    /// None is known to be silent any more, because the ways to them are other ones now.
+    pub(crate) fn forget(&self, now: Instant) {
+        let mut state = self.state();
+        state.silent.clear();
+        state.heard_at = Some(now);
+        self.is_any.store(false, Ordering::Release);
     }
 }
 
@@ -121,8 +140,11 @@ mod tests {
     fn fs_19_the_memory_is_bounded_and_a_call_without_a_key_takes_none() {
         let (silence, now) = (Silence::default(), Instant::now());
         assert!(!silence.unanswered(b"", now) && !silence.is_any());
+        assert!(!Silence::of_nothing().unanswered(KEY, now));
         let made = (0..SLOTS_LIMIT + 10)
             .filter(|number| silence.unanswered(format!("{{{number}}}").as_bytes(), now));
         assert_eq!(made.count(), SLOTS_LIMIT);
+        silence.forget(now);
+        assert!(!silence.is_any() && !silence.is_silent(b"{1}"));
     }
 }

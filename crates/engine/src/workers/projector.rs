@@ -6,6 +6,8 @@
 //! because on the bus it would hold up what comes behind it (FS-19); events may overtake each other, see
 //! [`onceward_domain::decide::project`].
 
+use std::collections::BTreeSet;
+
 use onceward_domain::error::{Class, Error};
 use onceward_domain::ports::admission::Projected;
 use onceward_domain::ports::bus::{Bus, Delivery, Message, Settlement, Topic};
@@ -103,8 +105,13 @@ async fn bring_again(engine: &Engine) -> Result<Option<Timestamp>, Error> {
     match project(engine, &deliveries).await {
         Ok(heard) => {
             settlements = heard.settlements;
-            settlements.extend(heard.untaken.into_iter().map(|one| outage.hand_back(engine, one)));
-            settlements.extend(heard.early.into_iter().map(|one| again(engine, one)));
+            // Who comes again together pays together, so what is early pays nothing where what is beside it could not be tried.
+            let away: BTreeSet<&str> = heard.untaken.iter().map(|one| &*one.receipt.carrier).collect();
+            let (unpaid, paid): (Vec<_>, Vec<_>) =
+                heard.early.into_iter().partition(|one| away.contains(&*one.receipt.carrier));
+            settlements.extend(paid.into_iter().map(|one| again(engine, one)));
+            let untried = heard.untaken.iter().copied().chain(unpaid);
+            settlements.extend(untried.map(|one| outage.hand_back(engine, one)));
         }
         Err(error) if is_outage(&error) => {
             tracing::warn!(target: "onceward", event = "projector.still_away", ?error, events = deliveries.len());

@@ -3,7 +3,6 @@
 
 pub(crate) mod circle;
 pub(crate) mod line;
-pub(crate) mod parted;
 pub(crate) mod shop;
 pub(crate) mod slow;
 

@@ -24,6 +24,10 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 const SERVICE: &str = "postgres";
 const URL: &str = "ONCEWARD_TEST_POSTGRES_URL";
 
+/// A primary and its standby.
+const PAIR: &str = "postgres-pair";
+const PAIR_URL: &str = "ONCEWARD_TEST_POSTGRES_PAIR_URL";
+
 /// A server that takes only encrypted lines, and who vouches for it and who does not.
 const ENCRYPTED: &str = "postgres-tls";
 const ENCRYPTED_URL: &str = "ONCEWARD_TEST_POSTGRES_TLS_URL";
@@ -45,6 +49,15 @@ impl Ground {
     /// Makes a database whose name ends in this test's name and the process's id.
     pub(crate) fn new(test: &str) -> Self {
         Self::on(services::address(SERVICE, URL), None, "", test)
+    }
+
+    /// The same on a server whose life a test may end for everybody else who is there.
+    pub(crate) fn alone(test: &str) -> Self {
+        let pair = services::address(PAIR, PAIR_URL);
+        let (before, rest) = pair.split_once(',').unwrap();
+        let (_, database) = rest.split_once('/').unwrap();
+        let database = database.split('?').next().unwrap();
+        Self::on(format!("{before}/{database}"), None, "", test)
     }
 
     /// The same on a server that takes only encrypted lines, which stores come to by such URLs as are usual.
@@ -69,6 +82,11 @@ impl Ground {
     fn on_server(&self, sql: &str) {
         let client = self.connect(&self.server);
         self.runtime.block_on(client.batch_execute(sql)).unwrap();
+    }
+
+    /// The server's life becomes another one, as by a promotion.
+    pub(crate) fn begin_another_life(&self) {
+        self.on_server("SELECT pg_stat_reset_shared('wal')");
     }
 
     /// A plain session, as a person has who writes SQL by hand.

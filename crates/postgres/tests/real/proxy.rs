@@ -15,10 +15,12 @@ pub(crate) enum Loss {
     Answer = 1,
     /// It does not arrive.
     Request = 2,
+    /// It arrives, and nothing comes back on this connection any more, which stays.
+    Voice = 3,
     /// It arrives, its answer does not, and nobody gets through any more.
-    AnswerAndWay = 3,
+    AnswerAndWay = 4,
     /// The same, but whoever comes is let wait.
-    AnswerAndVoice = 4,
+    AnswerAndVoice = 5,
 }
 
 const NOTHING: u8 = 0;
@@ -26,11 +28,22 @@ const COMMIT: &[u8] = b"COMMIT\0";
 
 /// The way. It ends with the test's process.
 pub(crate) struct Proxy {
-    port: u16,
-    armed: Arc<AtomicU8>,
-    /// How many connections it has taken up, and how many of them are silent.
-    taken: Arc<AtomicUsize>,
-    silent: Arc<AtomicUsize>,
+    state: Arc<State>,
+}
+
+#[derive(Default)]
+struct State {
+    armed: AtomicU8,
+    closed: AtomicU8,
+    /// How many connections were taken up, and how many of them are silent.
+    taken: AtomicUsize,
+    silent: AtomicUsize,
+}
+
+impl State {
+    fn hush(&self) {
+        self.silent.store(self.taken.load(Ordering::SeqCst), Ordering::SeqCst);
+    }
 }
 
 impl Proxy {
@@ -40,14 +53,12 @@ impl Proxy {
         let (server, path) = rest.split_once('/').unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
-        let (armed, closed) = (Arc::new(AtomicU8::new(NOTHING)), Arc::new(AtomicU8::new(NOTHING)));
-        let (taken, silent) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
-        let (server, watched) = (server.to_owned(), Arc::clone(&armed));
-        let (counted, hushed) = (Arc::clone(&taken), Arc::clone(&silent));
+        let state = Arc::new(State::default());
+        let (server, shared) = (server.to_owned(), Arc::clone(&state));
         thread::spawn(move || {
             let mut waiting = Vec::new();
             for client in listener.incoming().map_while(Result::ok) {
-                match closed.load(Ordering::SeqCst) {
+                match shared.closed.load(Ordering::SeqCst) {
                     NOTHING => {}
                     // Nobody ever looks at them again.
                     voice if voice == Loss::AnswerAndVoice as u8 => {
@@ -56,46 +67,37 @@ impl Proxy {
                     }
                     _ => continue,
                 }
-                let server = TcpStream::connect(&server).unwrap();
-                let number = counted.fetch_add(1, Ordering::SeqCst);
-                let hushed = Arc::clone(&hushed);
-                let is_silent = move || number < hushed.load(Ordering::SeqCst);
-                carry(client, server, is_silent, (&watched, &closed));
+                carry(client, TcpStream::connect(&server).unwrap(), &shared);
             }
         });
-        (Self { port, armed, taken, silent }, format!("{before}@127.0.0.1:{port}/{path}"))
+        (Self { state }, format!("{before}@127.0.0.1:{port}/{path}"))
     }
 
     /// The next COMMIT is the one.
     pub(crate) fn arm(&self, loss: Loss) {
-        assert!(self.port > 0);
-        self.armed.store(loss as u8, Ordering::SeqCst);
+        self.state.armed.store(loss as u8, Ordering::SeqCst);
     }
 
     /// Nothing comes from the server any more to those who are connected, and they stay so.
     pub(crate) fn hush(&self) {
-        self.silent.store(self.taken.load(Ordering::SeqCst), Ordering::SeqCst);
+        self.state.hush();
     }
 
     /// Whether it has met its COMMIT.
     pub(crate) fn has_struck(&self) -> bool {
-        self.armed.load(Ordering::SeqCst) == NOTHING
+        self.state.armed.load(Ordering::SeqCst) == NOTHING
     }
 }
 
-fn carry(
-    client: TcpStream,
-    server: TcpStream,
-    is_silent: impl Fn() -> bool + Send + 'static,
-    (armed, closed): (&Arc<AtomicU8>, &Arc<AtomicU8>),
-) {
+fn carry(client: TcpStream, server: TcpStream, state: &Arc<State>) {
+    let number = state.taken.fetch_add(1, Ordering::SeqCst);
     let deaf = Arc::new(AtomicBool::new(false));
     let (mut from_server, mut to_client) = (server.try_clone().unwrap(), client.try_clone().unwrap());
-    let is_deaf = Arc::clone(&deaf);
+    let (is_deaf, shared) = (Arc::clone(&deaf), Arc::clone(state));
     thread::spawn(move || {
         let mut bytes = [0; 8192];
         while let Ok(count @ 1..) = from_server.read(&mut bytes) {
-            if is_silent() {
+            if number < shared.silent.load(Ordering::SeqCst) {
                 continue;
             }
             if is_deaf.load(Ordering::SeqCst) || to_client.write_all(&bytes[..count]).is_err() {
@@ -104,21 +106,25 @@ fn carry(
         }
         let _ = to_client.shutdown(Shutdown::Both);
     });
-    let (armed, closed) = (Arc::clone(armed), Arc::clone(closed));
+    let state = Arc::clone(state);
     let (mut from_client, mut to_server) = (client, server);
     thread::spawn(move || {
         let mut bytes = [0; 8192];
         while let Ok(count @ 1..) = from_client.read(&mut bytes) {
             let met = bytes[..count].windows(COMMIT.len()).any(|window| window == COMMIT);
-            let loss = if met { armed.swap(NOTHING, Ordering::SeqCst) } else { NOTHING };
-            deaf.fetch_or(loss != NOTHING, Ordering::SeqCst);
+            let loss = if met { state.armed.swap(NOTHING, Ordering::SeqCst) } else { NOTHING };
+            if loss == Loss::Voice as u8 {
+                state.hush();
+            }
+            let ends = loss != NOTHING && loss != Loss::Voice as u8;
+            deaf.fetch_or(ends, Ordering::SeqCst);
             if loss >= Loss::AnswerAndWay as u8 {
-                closed.store(loss, Ordering::SeqCst);
+                state.closed.store(loss, Ordering::SeqCst);
             }
             if loss != Loss::Request as u8 && to_server.write_all(&bytes[..count]).is_err() {
                 break;
             }
-            if loss != NOTHING {
+            if ends {
                 let _ = from_client.shutdown(Shutdown::Both);
                 break;
             }

@@ -121,6 +121,39 @@ async fn fs_19_a_closed_bucket_fails_what_concerns_it_and_nothing_else() {
 }
 
 #[tokio::test]
+async fn fs_13_a_damaged_reservation_concerns_itself_and_nobody_beside_it() {
+    let ground = real::Ground::new("damaged");
+    let sale = Sale::of(100, 2, 1).await;
+    let gate = sale.gate(ground.options());
+    let commands: Vec<Reserve> =
+        (0..20).map(|number| sale.command(number, &format!("u{number}"), 1)).collect();
+    assert!(gate.reserve(commands.clone()).await.is_ok());
+    let (ordered, refused) = commands.split_at(10);
+    for damaged in [&ordered[3], &refused[3]] {
+        ground.damage(damaged.purchase.bytes());
+    }
+    let claimed = gate.claim_send(1_000, Millis(30_000)).await.unwrap();
+    assert_eq!(claimed.iter().map(|claim| claim.messages.len()).sum::<usize>(), 18);
+    let event = |command: &Reserve| {
+        let line = Line { key: sale.key.clone(), quantity: 1, place: 0, unit_price: None };
+        Event::order_created(command.purchase, command.user.clone(), vec![line], Timestamp(0))
+    };
+    let compensation = |command: &Reserve| Compensate {
+        purchase: command.purchase,
+        key: sale.key.clone(),
+        compensation: command.purchase.compensation(),
+    };
+    let class = |failed: &Error| failed.class();
+    let projected = gate.project(ordered.iter().map(event).collect()).await.unwrap();
+    let projected: Vec<_> = projected.iter().map(|one| one.as_ref().err().map(class)).collect();
+    let released = gate.compensate(refused.iter().map(compensation).collect()).await.unwrap();
+    let released: Vec<_> = released.iter().map(|one| one.as_ref().err().map(class)).collect();
+    let expected: Vec<_> = (0..10).map(|place| (place == 3).then_some(Class::Manual)).collect();
+    assert_eq!((projected, released), (expected.clone(), expected));
+    assert_eq!(counters(&gate, &sale).await, (89, 2, 9));
+}
+
+#[tokio::test]
 async fn fs_19_a_bucket_that_answers_nonsense_hides_no_other_from_the_workers() {
     let ground = real::Ground::new("nonsense");
     let sale = Sale::of(100, 2, 2).await;

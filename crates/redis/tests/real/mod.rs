@@ -170,6 +170,21 @@ impl Ground {
         }
     }
 
+    /// What is kept of one reservation cannot be read any more.
+    pub(crate) fn damage(&self, reservation: &[u8]) {
+        let mut connection = self.connection();
+        for key in self.keys(&mut connection).into_iter().filter(|key| key.ends_with(b":reservation")) {
+            let mut command = redis::cmd("HSET");
+            let added: i64 = command
+                .arg(key)
+                .arg(reservation)
+                .arg("1")
+                .query(&mut connection)
+                .expect("a field is written");
+            assert_eq!(added, 0, "it was there");
+        }
+    }
+
     /// As after a flush.
     pub(crate) fn lose_everything(&self) {
         let mut connection = self.connection();
