@@ -41,6 +41,7 @@ pub(crate) async fn commit(shared: &Shared, link: Lent, transaction: Option<Stri
     let Some(answer) = answer(shared, &link).await else {
         drop(Lent::take(link));
         let text = "the server left a commit unanswered, and lives another life by now";
+        tracing::warn!(target: "onceward", event = "postgres.commit_given_up", ?transaction);
         return transaction.map_or(Ok(()), |_| Err(unknown(text)));
     };
     let cause = match answer {
@@ -93,6 +94,7 @@ async fn answer(shared: &Shared, link: &Lent) -> Option<Result<(), tokio_postgre
         match timeout(shared.works.patience(), &mut answer).await {
             Ok(answer) => return Some(answer),
             Err(_elapsed) => {
+                tracing::warn!(target: "onceward", event = "postgres.commit_waits", seconds = shared.works.patience().as_secs());
                 let present = shared.works.fresh().await;
                 if present.is_ok_and(|present| present.epoch() != link.epoch()) {
                     return None;

@@ -225,14 +225,15 @@ fn dr_02_a_commit_that_hangs_is_waited_for_until_another_server_answers_in_its_p
     let ground = Ground::alone("moved");
     let url = ground.migrated();
     let (proxy, through) = Proxy::to(&url);
-    let options =
-        OpenOptions { sessions: 1, patience: Duration::from_millis(200), ..OpenOptions::new(through) };
+    let options = OpenOptions { sessions: 1, patience: Duration::from_secs(2), ..OpenOptions::new(through) };
     let store = ground.opened(OpenOptions { clock: Some(clock()), ..options });
     proxy.arm(Loss::Voice);
     let outcome = thread::scope(|scope| {
         let commits = scope.spawn(|| write(&store, putting("hung")));
         let direct = ground.open(&url, Some(clock()));
-        while members(&direct).is_empty() {}
+        while members(&direct).is_empty() {
+            assert!(!commits.is_finished(), "its commit was to arrive");
+        }
         assert!(proxy.has_struck() && !commits.is_finished(), "the server may be waiting for its standby");
         ground.begin_another_life();
         commits.join().unwrap()

@@ -170,13 +170,14 @@ impl Inner {
         Ok(claimed.into_iter().map(claim).collect())
     }
 
-    /// Those that have had their end are left out; the store judges the others.
+    /// Those that have had their end are left out; the store judges the others. What cannot be read here keeps its entry.
     async fn claim_overdue(&self, limit: u32, lease: Millis) -> Result<Vec<OverdueClaim>, Error> {
         let claimed = self.core.claim(Way::Overdue, &self.overdue_turn, limit, lease).await?;
         let claim = |batch: Batch| {
             let open = batch.messages.into_iter().filter(|(state, _)| *state == State::Reserved);
             let reservations = open.map(|(_, message)| message).collect();
-            OverdueClaim { held: batch.held, reservations, remaining: None }
+            let remaining = (!batch.unread.is_empty()).then_some((batch.again_at, batch.unread));
+            OverdueClaim { held: batch.held, reservations, remaining }
         };
         Ok(claimed.into_iter().map(claim).collect())
     }

@@ -34,6 +34,9 @@ const BATCHES_OF_ONE_COUNT: &str = "256";
 /// In a cluster each bucket is judged by its own server's clock, which may be so far ahead of the one that was asked.
 const SKEW: Millis = Millis(1_000);
 
+/// How long what could not be read waits until it is looked at again, perhaps by a node that can.
+const UNREAD_WAIT: Millis = Millis(60_000);
+
 const DOING: &str = "a claim";
 
 /// Which of the two.
@@ -73,6 +76,10 @@ pub(crate) struct Batch {
     pub(crate) reserved_at: Timestamp,
     /// Its reservations, each with its state.
     pub(crate) messages: Vec<(Admission, OrderCreateRequested)>,
+    /// Those whose record cannot be read here: it is damaged, or of a version that this node does not know.
+    pub(crate) unread: Vec<PurchaseId>,
+    /// When these are to be looked at again.
+    pub(crate) again_at: Timestamp,
 }
 
 /// How a claim ends.
@@ -133,7 +140,7 @@ impl Core {
         let mut due = self.heads(way).await?;
         let Some((sale, number, _)) = due.first() else { return Ok(Vec::new()) };
         // One that has just answered is asked; where it is away now, each bucket finds for itself what is due.
-        let now = self.now(&sale.buckets[usize::from(*number)]).await;
+        let now = self.now(&sale.buckets[usize::from(*number)]).await.ok();
         let latest = now.map_or(Timestamp(i64::MAX), |now| now.plus(SKEW));
         due.retain(|(_, _, at)| *at <= latest);
         if due.is_empty() {
@@ -141,7 +148,7 @@ impl Core {
         }
         let first = turn.0.fetch_add(1, Ordering::Relaxed) % due.len();
         due.rotate_left(first);
-        let (mut batches, mut heard) = (Vec::new(), Heard::default());
+        let (mut batches, mut heard): (Vec<Batch>, _) = (Vec::new(), Heard::default());
         for (sale, number, _) in due {
             let left = limit.saturating_sub(u32::try_from(batches.len()).unwrap_or(u32::MAX));
             if left == 0 {
@@ -150,6 +157,9 @@ impl Core {
             let bucket = &sale.buckets[usize::from(number)];
             let claimed = self.claim_in(way, &sale, bucket, left, lease).await;
             batches.extend(heard.of(bucket, self.is_silent(bucket), claimed).unwrap_or_default());
+        }
+        for batch in batches.iter_mut().filter(|batch| !batch.unread.is_empty()) {
+            batch.again_at = now.unwrap_or(batch.reserved_at).plus(UNREAD_WAIT);
         }
         // Where nothing came and something is due, whoever asked is to ask again later, and not at once.
         if batches.is_empty() { heard.end().map(|()| batches) } else { Ok(batches) }
@@ -349,16 +359,20 @@ fn read_batch(way: Way, key: &SkuKey, bucket: &Bucket, wait: Millis, value: Valu
     let ids = reply::bytes(DOING, part()?)?;
     let records = reply::all_bytes(DOING, reply::list(DOING, part()?)?)?;
     let stamp: [u8; 8] = name.as_slice().try_into().map_err(|_| unexpected())?;
-    let mut messages = Vec::with_capacity(records.len());
+    if ids.is_empty() {
+        tracing::error!(target: "onceward", event = "admission.damaged_batch", bucket = %bucket.id.text(), "it names nobody");
+    }
+    let (mut messages, mut unread) = (Vec::with_capacity(records.len()), Vec::new());
     for (id, record) in onceward_domain::due::unpack_ids(&ids).into_iter().zip(records) {
         if record.is_empty() {
             continue;
         }
         let record = match Record::read(&record) {
             Ok(record) => record,
-            // It stays where it is, for a person, and holds up nobody who was let in beside it.
+            // It holds up nobody who was let in beside it.
             Err(error) => {
                 tracing::error!(target: "onceward", event = "admission.damaged_record", bucket = %bucket.id.text(), reservation = %id.reservation(), ?error);
+                unread.push(id);
                 continue;
             }
         };
@@ -366,5 +380,6 @@ fn read_batch(way: Way, key: &SkuKey, bucket: &Bucket, wait: Millis, value: Valu
         messages.push((state, OrderCreateRequested::of(&record.purchase(id, key, wait))));
     }
     let held = Held { lane: way.lane(), member: bucket.id.member(&name), token };
-    Ok(Batch { held, attempts, reserved_at: Timestamp(i64::from_be_bytes(stamp) / 1_000), messages })
+    let reserved_at = Timestamp(i64::from_be_bytes(stamp) / 1_000);
+    Ok(Batch { held, attempts, reserved_at, messages, unread, again_at: reserved_at })
 }

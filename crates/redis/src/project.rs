@@ -183,11 +183,7 @@ impl Core {
             (Ok(outcomes), _) => outcomes.into_iter().map(Ok).collect(),
             // What is wrong with one of them is not wrong with the others.
             (Err(error), What::Moves(parts)) if error.class() == Class::Manual && parts.len() > 1 => {
-                let mut outcomes = Vec::with_capacity(parts.len());
-                for part in parts {
-                    outcomes.push(self.move_at(place, &[*part]).await.map(|mut outcome| outcome.remove(0)));
-                }
-                outcomes
+                self.move_each(place, parts).await
             }
             (Err(error), _) => error.for_each(concerned.len()),
         };
@@ -204,6 +200,26 @@ impl Core {
             outcomes.push(self.project_adjustment(place, *delta, *number).await?);
         }
         Ok(outcomes)
+    }
+
+    async fn move_each(
+        self: &Arc<Self>,
+        place: &Place<'_>,
+        parts: &[&Part],
+    ) -> Vec<Result<Projected, Error>> {
+        let mut outcomes = Vec::with_capacity(parts.len());
+        for (at, part) in parts.iter().enumerate() {
+            match self.move_at(place, &[*part]).await {
+                Ok(mut outcome) => outcomes.push(Ok(outcome.remove(0))),
+                Err(error) if error.class() == Class::Manual => outcomes.push(Err(error)),
+                // Whoever answers nobody any more is not asked one by one.
+                Err(error) => {
+                    outcomes.extend(error.for_each(parts.len() - at));
+                    break;
+                }
+            }
+        }
+        outcomes
     }
 
     async fn move_at(self: &Arc<Self>, place: &Place<'_>, parts: &[&Part]) -> Result<Vec<Projected>, Error> {
@@ -248,6 +264,24 @@ impl Core {
             return Ok(vec![NOTHING; steps.len()]);
         }
         self.step(place.bucket(), steps).await?.ok_or_else(|| reply::unexpected(DOING))
+    }
+
+    /// The same as [`Self::step`] for whoever goes on without those of which something is wrong.
+    pub(crate) async fn step_readable(&self, bucket: &Bucket, steps: &[Step<'_>]) -> Result<(), Error> {
+        match self.step(bucket, steps).await {
+            Err(error) if error.class() == Class::Manual => {}
+            answer => return answer.map(drop),
+        }
+        for step in steps {
+            match self.step(bucket, std::slice::from_ref(step)).await {
+                Err(error) if error.class() == Class::Manual => {
+                    let reservation = step.id.reservation();
+                    tracing::error!(target: "onceward", event = "admission.damaged_record", bucket = %bucket.id.text(), %reservation, ?error);
+                }
+                answer => drop(answer?),
+            }
+        }
+        Ok(())
     }
 
     /// Moves ids of one bucket; a number each, in order. None where the bucket is not there.

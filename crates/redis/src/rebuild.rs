@@ -208,7 +208,7 @@ impl Core {
             page.before = Some(last.handle);
             let here = orders.iter().filter(|one| sale.home(&one.user).id == bucket.id);
             let steps: Vec<Step<'_>> = here.filter_map(|order| step_of(sale, order)).collect();
-            self.step(bucket, &steps).await?;
+            self.step_readable(bucket, &steps).await?;
         }
     }
 
@@ -233,7 +233,7 @@ impl Core {
                 .map(|id| Compensate { purchase: id, key: sale.key.clone(), compensation: id.compensation() })
                 .collect();
             let commands: Vec<&Compensate> = commands.iter().collect();
-            self.compensate_in(sale, bucket, &commands).await?;
+            self.compensate_readable(sale, bucket, &commands).await?;
             if cursor == b"0" {
                 return Ok(());
             }

@@ -85,8 +85,15 @@ impl Core {
                 // What is wrong with one of them is not wrong with the others.
                 Err(error) if error.class() == Class::Manual && asked.len() > 1 => {
                     for (at, one) in left.iter().zip(asked) {
-                        let code = self.compensate_opened(&place.sale, number, &[one]).await;
-                        answers[*at] = code.map(|mut codes| codes.remove(0));
+                        match self.compensate_opened(&place.sale, number, &[one]).await {
+                            Ok(mut codes) => answers[*at] = Ok(codes.remove(0)),
+                            Err(error) if error.class() == Class::Manual => answers[*at] = Err(error),
+                            // Whoever answers nobody any more is not asked one by one.
+                            Err(error) => {
+                                failed = Some(error);
+                                break;
+                            }
+                        }
                     }
                 }
                 Err(error) => failed = Some(error),
@@ -117,6 +124,29 @@ impl Core {
             return Ok(vec![CompensateCode::Missing; commands.len()]);
         }
         self.compensate_in(sale, bucket, commands).await?.ok_or_else(|| reply::unexpected(DOING))
+    }
+
+    /// The same as [`Self::compensate_in`] for whoever goes on without those of which something is wrong.
+    pub(crate) async fn compensate_readable(
+        &self,
+        sale: &Sale,
+        bucket: &Bucket,
+        commands: &[&Compensate],
+    ) -> Result<(), Error> {
+        match self.compensate_in(sale, bucket, commands).await {
+            Err(error) if error.class() == Class::Manual => {}
+            answer => return answer.map(drop),
+        }
+        for one in commands {
+            match self.compensate_in(sale, bucket, &[*one]).await {
+                Err(error) if error.class() == Class::Manual => {
+                    let reservation = one.purchase.reservation();
+                    tracing::error!(target: "onceward", event = "admission.damaged_record", bucket = %bucket.id.text(), %reservation, ?error);
+                }
+                answer => drop(answer?),
+            }
+        }
+        Ok(())
     }
 
     /// Gives units of one bucket back; an answer each, in order. None where the bucket is not there.

@@ -5,7 +5,7 @@
 -- ARGV: 1 a clock's milliseconds, or '' for the server's own; 2 at most so many batches; 3 the lease in milliseconds
 -- Returns: how long after its stamp a reservation is due, then for each batch: its name, token, claims so far, packed ids,
 --       and the records of these ids (an empty text where one is gone)
--- A second run finds what is due then. Bounded by ARGV 2 times the size of a batch.
+-- A second run finds what is due then. Bounded by ARGV 2 times the size of a batch. An entry that is gone or cut short is one without ids.
 --
 -- An entry is: '1' while a claim holds it, else '0'; claims (4 bytes); token (8 bytes); ids.
 local counter = redis.call('HMGET', KEYS[1], 'token', 'wait')
@@ -21,6 +21,7 @@ local answer, scores, fields = { tonumber(counter[2]) }, {}, {}
 local till = now + ARGV[3]
 for i, name in ipairs(names) do
   local entry = entries[i]
+  if not entry or #entry < 13 then entry = string.rep('\0', 13) end
   local claims, ids = struct.unpack('>I4', entry, 2) + 1, string.sub(entry, 14)
   token = token + 1
   local list = {}

@@ -26,7 +26,9 @@ for i = 1, tonumber(ARGV[1]) do
       answers[i] = code
     else
       local move = sub(ARGV[3], 5 * state + 1, 5 * state + 5)
+      -- All of it is read before the first write: one that is cut short moves nothing.
       local units = struct.unpack('>I4', record, 10)
+      local user = sub(record, 16, 15 + byte(record, 15))
       available = available + (byte(move, 2) - 98) * units
       open = open + (byte(move, 3) - 98) * units
       committed = committed + (byte(move, 4) - 98) * units
@@ -36,7 +38,6 @@ for i = 1, tonumber(ARGV[1]) do
       if compensation ~= usual then
         redis.call('HSET', KEYS[4], id, compensation)
       end
-      local user = sub(record, 16, 15 + byte(record, 15))
       local before = redis.call('HGET', KEYS[3], user)
       if before and places < 0 then
         local after

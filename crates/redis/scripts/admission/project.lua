@@ -47,7 +47,9 @@ for i = 1, tonumber(ARGV[1]) do
     if byte(move) == 45 then
       answers[i] = 0
     else
+      -- All of it is read before the first write: one that is cut short moves nothing.
       local units = struct.unpack('>I4', record, 10)
+      local user = sub(record, 16, 15 + byte(record, 15))
       available = available + (byte(move, 2) - 98) * units
       open = open + (byte(move, 3) - 98) * units
       committed = committed + (byte(move, 4) - 98) * units
@@ -55,7 +57,6 @@ for i = 1, tonumber(ARGV[1]) do
       redis.call('HSET', KEYS[2], id, sub(move, 1, 1) .. sub(record, 2))
       redis.call('HSET', KEYS[1], 'available', available, 'open_reserved', open, 'committed', committed)
       if places ~= 0 then
-        local user = sub(record, 16, 15 + byte(record, 15))
         local mark = remarked(redis.call('HGET', KEYS[3], user), id, places)
         if mark then
           redis.call('HSET', KEYS[3], user, mark)

@@ -8,9 +8,9 @@ local page = redis.call('HSCAN', KEYS[1], ARGV[1], 'COUNT', ARGV[2])
 local fields = page[2]
 local count, oldest = 0, nil
 for at = 1, #fields, 2 do
-  local stamp = struct.unpack('>I8', fields[at])
-  count = count + (#fields[at + 1] - 13) / 16
-  if not oldest or stamp < oldest then
+  local stamp = #fields[at] == 8 and struct.unpack('>I8', fields[at])
+  count = count + math.max(0, math.floor((#fields[at + 1] - 13) / 16))
+  if stamp and (not oldest or stamp < oldest) then
     oldest = stamp
   end
 end

@@ -12,6 +12,8 @@ use onceward_domain::ports::admission::{
 };
 use onceward_domain::purchase::Line;
 use onceward_domain::time::{Millis, Timestamp};
+use onceward_redis::Time;
+use onceward_testkit::clock::ManualClock;
 use tokio::sync::Mutex;
 use tokio::time::timeout;
 
@@ -123,17 +125,32 @@ async fn fs_19_a_closed_bucket_fails_what_concerns_it_and_nothing_else() {
 #[tokio::test]
 async fn fs_13_a_damaged_reservation_concerns_itself_and_nobody_beside_it() {
     let ground = real::Ground::new("damaged");
-    let sale = Sale::of(100, 2, 1).await;
-    let gate = sale.gate(ground.options());
+    let clock = Arc::new(ManualClock::new(real::now()));
+    let sale = Sale::by(clock.clone(), 100, 2, 1).await;
+    let gate = sale.gate(ground.options().with_time(Time::Handed(clock.clone())));
     let commands: Vec<Reserve> =
         (0..20).map(|number| sale.command(number, &format!("u{number}"), 1)).collect();
     assert!(gate.reserve(commands.clone()).await.is_ok());
     let (ordered, refused) = commands.split_at(10);
+    let mut decided = Vec::new();
     for damaged in [&ordered[3], &refused[3]] {
+        decided.extend(gate.find(damaged.purchase).await.unwrap().map(|view| view.purchase));
         ground.damage(damaged.purchase.bytes());
     }
     let claimed = gate.claim_send(1_000, Millis(30_000)).await.unwrap();
     assert_eq!(claimed.iter().map(|claim| claim.messages.len()).sum::<usize>(), 18);
+    let sent = claimed.into_iter().map(|claim| SendSettlement::Sent(claim.held)).collect();
+    assert_eq!(gate.settle_send(sent).await.unwrap(), 1);
+    // Nobody knows what they are, so their deadline is never over.
+    let unread = vec![ordered[3].purchase, refused[3].purchase];
+    for open in [18, 0, 0] {
+        clock.advance(Millis(120_000));
+        let claim = gate.claim_overdue(10, Millis(30_000)).await.unwrap().remove(0);
+        assert_eq!(claim.reservations.len(), open);
+        assert_eq!(claim.remaining.as_ref().map(|(_, ids)| ids), Some(&unread));
+        gate.settle_overdue(vec![claim]).await.unwrap();
+        assert!(gate.claim_overdue(10, Millis(30_000)).await.unwrap().is_empty(), "not at once");
+    }
     let event = |command: &Reserve| {
         let line = Line { key: sale.key.clone(), quantity: 1, place: 0, unit_price: None };
         Event::order_created(command.purchase, command.user.clone(), vec![line], Timestamp(0))
@@ -151,6 +168,11 @@ async fn fs_13_a_damaged_reservation_concerns_itself_and_nobody_beside_it() {
     let expected: Vec<_> = (0..10).map(|place| (place == 3).then_some(Class::Manual)).collect();
     assert_eq!((projected, released), (expected.clone(), expected));
     assert_eq!(counters(&gate, &sale).await, (89, 2, 9));
+    // The bucket opens all the same after a loss, although the store has more to say about them.
+    sale.decide(decided.remove(0), decided.remove(0)).await;
+    ground.fall_back(&ground.contents());
+    assert_eq!(reserve(&gate, sale.command(50, "late", 1)).await.unwrap(), queued(50));
+    assert_eq!(counters(&gate, &sale).await, (88, 3, 9));
 }
 
 #[tokio::test]

@@ -9,12 +9,13 @@ use onceward_domain::catalogue::{Activity, LatePayment, Sku, Stock};
 use onceward_domain::changes::ChangeSet;
 use onceward_domain::facts::Need;
 use onceward_domain::id::{ActivityId, PurchaseId, RequestId, SkuId, SkuKey, UserId};
+use onceward_domain::machine::order::Order as Status;
 use onceward_domain::machine::reservation::Reservation;
 use onceward_domain::money::{Currency, Money};
 use onceward_domain::ports::admission::{Admission, Compensate, CompensateCode, Reserve};
 use onceward_domain::ports::clock::Clock;
 use onceward_domain::ports::store::{Store, Work};
-use onceward_domain::purchase::Purchase;
+use onceward_domain::purchase::{Order, Purchase};
 use onceward_domain::time::{Millis, Timestamp};
 use onceward_redis::{Options, RedisAdmission};
 use onceward_testkit::ids::CountingIds;
@@ -98,6 +99,27 @@ impl Sale {
         self.write(ChangeSet { new_purchases: rows, ..ChangeSet::default() }).await;
         let answers = gate.compensate(commands).await.expect("the gate answers");
         assert!(answers.iter().all(|answer| matches!(answer, Ok(CompensateCode::Applied))), "{answers:?}");
+    }
+
+    /// The store has an order for this one, and has rejected that one and seen its units given back; the gate has heard of neither.
+    pub(crate) async fn decide(&self, ordered: Purchase, refused: Purchase) {
+        let at = ordered.reserved_at;
+        let order = Order {
+            status: Status::Created,
+            total: self.sku.price,
+            paid: 0,
+            refunded: 0,
+            created_at: at,
+            expires_at: at,
+            cancel_due_at: at,
+            paid_at: None,
+            cancelled_at: None,
+            cancel_reason: None,
+        };
+        let reservation = Some(Reservation::OrderCreated);
+        let ordered = Purchase { reservation, order: Some(order), ..ordered };
+        let refused = Purchase { reservation: Some(Reservation::Compensated), ..refused };
+        self.write(ChangeSet { new_purchases: vec![ordered, refused], ..ChangeSet::default() }).await;
     }
 
     /// Another limit from now on.
