@@ -40,16 +40,7 @@ impl PostgresStore {
         self.ask_of(doing, |shared| &shared.works, question)
     }
 
-    /// The same on a session for sums over everything.
-    fn sum<T, F, A>(&self, doing: &'static str, question: F) -> Answer<'_, T>
-    where
-        T: Send + 'static,
-        F: FnOnce(Arc<Shared>, Lent) -> A + Send + 'static,
-        A: Future<Output = Result<T, Error>> + Send + 'static,
-    {
-        self.ask_of(doing, |shared| &shared.sums, question)
-    }
-
+    /// The same on a session of this pool.
     fn ask_of<T, F, A>(&self, doing: &'static str, pool: fn(&Shared) -> &Pool, question: F) -> Answer<'_, T>
     where
         T: Send + 'static,
@@ -118,7 +109,11 @@ impl Store for PostgresStore {
     }
 
     fn lanes(&self) -> Answer<'_, Vec<LaneStatus>> {
-        self.sum("lanes", |shared, link| async move { list::lanes(&shared, &link).await })
+        self.ask_of(
+            "lanes",
+            |shared| &shared.sums,
+            |shared, link| async move { list::lanes(&shared, &link).await },
+        )
     }
 
     fn paused(&self) -> Answer<'_, Vec<Lane>> {
@@ -172,7 +167,11 @@ impl Store for PostgresStore {
     }
 
     fn tally(&self) -> Answer<'_, Tally> {
-        self.sum("tally", |shared, link| async move { tally::tally(&shared, &link).await })
+        self.ask_of(
+            "tally",
+            |shared| &shared.sums,
+            |shared, link| async move { tally::tally(&shared, &link).await },
+        )
     }
 
     fn now(&self) -> Answer<'_, Timestamp> {

@@ -6,7 +6,8 @@
 use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64};
 
 use onceward_domain::catalogue::{Activity, Sku};
-use onceward_domain::id::{SkuKey, UserId};
+use onceward_domain::error::Error;
+use onceward_domain::id::{PurchaseId, SkuKey, UserId};
 
 use crate::moves::Moves;
 use crate::names::{BucketId, Keys, home_of};
@@ -33,6 +34,14 @@ pub(crate) struct Bucket {
     pub(crate) turn: tokio::sync::Mutex<()>,
     /// How often this node has opened it: who waited for its turn sees that it was done.
     pub(crate) openings: AtomicU64,
+}
+
+impl Bucket {
+    /// Tells a person of a reservation whose record cannot be read.
+    pub(crate) fn note_damage(&self, purchase: PurchaseId, error: &Error) {
+        let (bucket, reservation) = (self.id.text(), purchase.reservation());
+        tracing::error!(target: "onceward", event = "admission.damaged_record", %bucket, %reservation, ?error);
+    }
 }
 
 impl Sale {

@@ -20,6 +20,7 @@ use redis::Value;
 
 use crate::bucket::{Bucket, Sale};
 use crate::core::{Core, LOOKS_AT_ONCE};
+use crate::link::Link;
 use crate::names::BucketId;
 use crate::record::Record;
 use crate::reply;
@@ -91,22 +92,26 @@ pub(crate) enum End {
 
 /// What several buckets answered, one after the other or all at once. One that fails is passed over, and is an error where nothing was
 /// had of any.
-#[derive(Default)]
-struct Heard {
+struct Heard<'a> {
+    link: &'a Link,
     answered: usize,
     failed: Option<Error>,
 }
 
-impl Heard {
+impl<'a> Heard<'a> {
+    fn over(link: &'a Link) -> Self {
+        Self { link, answered: 0, failed: None }
+    }
+
     /// What one of them answered; none where it failed. Of one that is known not to answer that is no news.
-    fn of<T>(&mut self, bucket: &Bucket, is_known: bool, answer: Result<T, Error>) -> Option<T> {
+    fn of<T>(&mut self, bucket: &Bucket, answer: Result<T, Error>) -> Option<T> {
         match answer {
             Ok(answer) => {
                 self.answered += 1;
                 Some(answer)
             }
             Err(error) => {
-                if !is_known {
+                if !self.link.is_silent(&bucket.keys.counter) {
                     tracing::warn!(target: "onceward", event = "admission.bucket_failed", bucket = %bucket.id.text(), ?error);
                 }
                 self.failed = Some(error);
@@ -148,7 +153,7 @@ impl Core {
         }
         let first = turn.0.fetch_add(1, Ordering::Relaxed) % due.len();
         due.rotate_left(first);
-        let (mut batches, mut heard): (Vec<Batch>, _) = (Vec::new(), Heard::default());
+        let (mut batches, mut heard): (Vec<Batch>, _) = (Vec::new(), Heard::over(&self.link));
         for (sale, number, _) in due {
             let left = limit.saturating_sub(u32::try_from(batches.len()).unwrap_or(u32::MAX));
             if left == 0 {
@@ -156,7 +161,7 @@ impl Core {
             }
             let bucket = &sale.buckets[usize::from(number)];
             let claimed = self.claim_in(way, &sale, bucket, left, lease).await;
-            batches.extend(heard.of(bucket, self.is_silent(bucket), claimed).unwrap_or_default());
+            batches.extend(heard.of(bucket, claimed).unwrap_or_default());
         }
         for batch in batches.iter_mut().filter(|batch| !batch.unread.is_empty()) {
             batch.again_at = now.unwrap_or(batch.reserved_at).plus(UNREAD_WAIT);
@@ -213,13 +218,13 @@ impl Core {
                 by_bucket.entry(bucket).or_default().push((batch, held.token, end));
             }
         }
-        let (mut still_held, mut heard) = (0, Heard::default());
+        let (mut still_held, mut heard) = (0, Heard::over(&self.link));
         for (id, ends) in by_bucket {
             let Some(sale) = self.sale(&id.key).await? else { continue };
             let Some(bucket) = sale.buckets.get(usize::from(id.number)) else { continue };
             for part in ends.chunks(usize::try_from(BATCHES_OF_ONE_CALL).unwrap_or(1)) {
                 let settled = self.settle_in(way, bucket, part).await;
-                let Some(held) = heard.of(bucket, self.is_silent(bucket), settled) else { break };
+                let Some(held) = heard.of(bucket, settled) else { break };
                 still_held += held;
             }
         }
@@ -251,12 +256,12 @@ impl Core {
 
     /// What waits to be sent; counting stops once it has passed the limit.
     pub(crate) async fn unsent(&self, limit: u64) -> Result<Unsent, Error> {
-        let (mut reservations, mut heard) = (0, Heard::default());
+        let (mut reservations, mut heard) = (0, Heard::over(&self.link));
         let mut oldest: Option<(Timestamp, Arc<Sale>, u16)> = None;
         for (sale, number, _) in self.heads(Way::Send).await? {
             let bucket = &sale.buckets[usize::from(number)];
             let counted = self.unsent_in(bucket, limit - reservations).await;
-            let Some((count, since)) = heard.of(bucket, self.is_silent(bucket), counted) else { continue };
+            let Some((count, since)) = heard.of(bucket, counted) else { continue };
             reservations += count;
             if let Some(since) = since.filter(|since| oldest.as_ref().is_none_or(|(at, ..)| since < at)) {
                 oldest = Some((since, sale, number));
@@ -306,7 +311,7 @@ impl Core {
     /// The earliest score of each bucket that has one.
     async fn heads(&self, way: Way) -> Result<Vec<(Arc<Sale>, u16, Timestamp)>, Error> {
         let everywhere = self.everywhere().await?;
-        let (mut heads, mut heard) = (Vec::new(), Heard::default());
+        let (mut heads, mut heard) = (Vec::new(), Heard::over(&self.link));
         for part in everywhere.chunks(LOOKS_AT_ONCE) {
             let look = |(sale, number): &(Arc<Sale>, u16)| {
                 let (sale, number) = (Arc::clone(sale), *number);
@@ -315,7 +320,7 @@ impl Core {
             let looks = join_all(part.iter().map(look)).await;
             for ((sale, number), head) in part.iter().zip(looks) {
                 let bucket = &sale.buckets[usize::from(*number)];
-                let head = heard.of(bucket, self.is_silent(bucket), head).flatten();
+                let head = heard.of(bucket, head).flatten();
                 heads.extend(head.map(|at| (Arc::clone(sale), *number, at)));
             }
         }
@@ -328,10 +333,6 @@ impl Core {
         command.arg(way.scores(bucket)).arg(0).arg(0).arg("WITHSCORES");
         let answer = reply::list(DOING, self.link.call(&command).await?)?;
         answer.get(1).map(|one| reply::score(DOING, one)).transpose()
-    }
-
-    fn is_silent(&self, bucket: &Bucket) -> bool {
-        self.link.is_silent(&bucket.keys.counter)
     }
 
     /// The time by which the lanes are judged, as the server of this bucket has it: any server of a cluster would say, but it may be one
@@ -371,7 +372,7 @@ fn read_batch(way: Way, key: &SkuKey, bucket: &Bucket, wait: Millis, value: Valu
             Ok(record) => record,
             // It holds up nobody who was let in beside it.
             Err(error) => {
-                tracing::error!(target: "onceward", event = "admission.damaged_record", bucket = %bucket.id.text(), reservation = %id.reservation(), ?error);
+                bucket.note_damage(id, &error);
                 unread.push(id);
                 continue;
             }

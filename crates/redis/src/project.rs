@@ -275,8 +275,7 @@ impl Core {
         for step in steps {
             match self.step(bucket, std::slice::from_ref(step)).await {
                 Err(error) if error.class() == Class::Manual => {
-                    let reservation = step.id.reservation();
-                    tracing::error!(target: "onceward", event = "admission.damaged_record", bucket = %bucket.id.text(), %reservation, ?error);
+                    bucket.note_damage(step.id, &error);
                 }
                 answer => drop(answer?),
             }

@@ -140,8 +140,7 @@ impl Core {
         for one in commands {
             match self.compensate_in(sale, bucket, &[*one]).await {
                 Err(error) if error.class() == Class::Manual => {
-                    let reservation = one.purchase.reservation();
-                    tracing::error!(target: "onceward", event = "admission.damaged_record", bucket = %bucket.id.text(), %reservation, ?error);
+                    bucket.note_damage(one.purchase, &error);
                 }
                 answer => drop(answer?),
             }

@@ -1,9 +1,9 @@
 //! The projector: brings the store's decisions to the gate (FS-13).
 //!
-//! Invariants: at-least-once and harmless to repeat, because the gate itself knows what it has applied; an event that
-//! comes too early is brought again; what cannot be read, or meets a defect, becomes a dead letter, alone; a gate that is away uses
-//! up no tries. What a part of the gate does not take while others do is put aside into the store and brought again from there,
-//! because on the bus it would hold up what comes behind it (FS-19); events may overtake each other, see
+//! Invariants: at-least-once and harmless to repeat, because the gate itself knows what it has applied; what cannot be read, or
+//! meets a defect, becomes a dead letter, alone; a gate that is away uses up no tries. What comes too early, and what a part of the
+//! gate does not take while others do, is put aside into the store and brought again from there, because on the bus it would hold up
+//! what comes behind it (FS-19); what fails there holds up nothing on the bus; events may overtake each other, see
 //! [`onceward_domain::decide::project`].
 
 use std::collections::BTreeSet;

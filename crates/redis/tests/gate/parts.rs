@@ -6,12 +6,10 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use onceward_domain::error::{Class, Error};
-use onceward_domain::event::Event;
 use onceward_domain::ports::admission::{
-    Admission, Compensate, CompensateCode, Projected, Reserve, ReserveAnswer, SendSettlement,
+    Admission, CompensateCode, Projected, Reserve, ReserveAnswer, SendSettlement,
 };
-use onceward_domain::purchase::Line;
-use onceward_domain::time::{Millis, Timestamp};
+use onceward_domain::time::Millis;
 use onceward_redis::Time;
 use onceward_testkit::clock::ManualClock;
 use tokio::sync::Mutex;
@@ -50,9 +48,7 @@ async fn fs_19_a_closed_bucket_refuses_those_who_came_to_it_and_nobody_else() {
     let sale = Sale::of(100, 2, 2).await;
     let stalled = Arc::new(stalled::Stalled::around(sale.store.clone()));
     let gate = sale.gate_before(stalled.clone(), ground.options());
-    let commands = |from: u64| -> Vec<Reserve> {
-        (from..from + 20).map(|number| sale.command(number, &format!("u{number}"), 1)).collect()
-    };
+    let commands = |from: u64| sale.commands(from..from + 20);
     assert!(gate.reserve(commands(0)).await.is_ok(), "both buckets are open");
     stalled.stall();
     ground.lose_bucket("{sale:sku:1}");
@@ -77,20 +73,12 @@ async fn fs_19_a_closed_bucket_fails_what_concerns_it_and_nothing_else() {
     let sale = Sale::of(100, 2, 2).await;
     let stalled = Arc::new(stalled::Stalled::around(sale.store.clone()));
     let gate = sale.gate_before(stalled.clone(), ground.options());
-    let commands: Vec<Reserve> =
-        (0..40).map(|number| sale.command(number, &format!("u{number}"), 1)).collect();
+    let commands = sale.commands(0..40);
     assert!(gate.reserve(commands.clone()).await.is_ok(), "both buckets are open");
     let parts: BTreeSet<u64> = commands.iter().map(|command| gate.part(command).0).collect();
     assert_eq!(parts.len(), 2, "each buyer's bucket is known");
-    let event = |command: &Reserve| {
-        let line = Line { key: sale.key.clone(), quantity: 1, place: 0, unit_price: None };
-        Event::order_created(command.purchase, command.user.clone(), vec![line], Timestamp(0))
-    };
-    let compensation = |command: &Reserve| Compensate {
-        purchase: command.purchase,
-        key: sale.key.clone(),
-        compensation: command.purchase.compensation(),
-    };
+    let event = |command: &Reserve| sale.ordered(command);
+    let compensation = |command: &Reserve| sale.compensation(command.purchase);
     stalled.stall_catalogue();
     ground.lose_bucket("{sale:sku:1}");
     let (ordered, refused) = commands.split_at(20);
@@ -128,8 +116,7 @@ async fn fs_13_a_damaged_reservation_concerns_itself_and_nobody_beside_it() {
     let clock = Arc::new(ManualClock::new(real::now()));
     let sale = Sale::by(clock.clone(), 100, 2, 1).await;
     let gate = sale.gate(ground.options().with_time(Time::Handed(clock.clone())));
-    let commands: Vec<Reserve> =
-        (0..20).map(|number| sale.command(number, &format!("u{number}"), 1)).collect();
+    let commands = sale.commands(0..20);
     assert!(gate.reserve(commands.clone()).await.is_ok());
     let (ordered, refused) = commands.split_at(10);
     let mut decided = Vec::new();
@@ -151,15 +138,8 @@ async fn fs_13_a_damaged_reservation_concerns_itself_and_nobody_beside_it() {
         gate.settle_overdue(vec![claim]).await.unwrap();
         assert!(gate.claim_overdue(10, Millis(30_000)).await.unwrap().is_empty(), "not at once");
     }
-    let event = |command: &Reserve| {
-        let line = Line { key: sale.key.clone(), quantity: 1, place: 0, unit_price: None };
-        Event::order_created(command.purchase, command.user.clone(), vec![line], Timestamp(0))
-    };
-    let compensation = |command: &Reserve| Compensate {
-        purchase: command.purchase,
-        key: sale.key.clone(),
-        compensation: command.purchase.compensation(),
-    };
+    let event = |command: &Reserve| sale.ordered(command);
+    let compensation = |command: &Reserve| sale.compensation(command.purchase);
     let class = |failed: &Error| failed.class();
     let projected = gate.project(ordered.iter().map(event).collect()).await.unwrap();
     let projected: Vec<_> = projected.iter().map(|one| one.as_ref().err().map(class)).collect();
@@ -180,8 +160,7 @@ async fn fs_19_a_bucket_that_answers_nonsense_hides_no_other_from_the_workers() 
     let ground = real::Ground::new("nonsense");
     let sale = Sale::of(100, 2, 2).await;
     let gate = sale.gate(ground.options());
-    let commands: Vec<Reserve> =
-        (0..40).map(|number| sale.command(number, &format!("u{number}"), 1)).collect();
+    let commands = sale.commands(0..40);
     assert!(gate.reserve(commands).await.is_ok(), "both buckets are open");
     ground.spoil(&[":send_due", ":send", ":deadline"], "{sale:sku:1}");
     let lease = Millis(30_000);
@@ -205,10 +184,8 @@ async fn fs_19_while_a_server_of_a_cluster_hangs_buyers_of_the_others_do_not_wai
     let sale = Sale::of(1_000_000, 2, 16).await;
     let gate = sale.gate(ground.options().with_response_limit(Duration::from_millis(400)));
     let mut buyers: BTreeMap<u64, Vec<Reserve>> = BTreeMap::new();
-    let opened = (0..64).map(|number| sale.command(number, &format!("u{number}"), 1)).collect();
-    assert!(gate.reserve(opened).await.is_ok(), "every bucket is open");
-    for number in 64..40_000 {
-        let command = sale.command(number, &format!("u{number}"), 1);
+    assert!(gate.reserve(sale.commands(0..64)).await.is_ok(), "every bucket is open");
+    for command in sale.commands(64..40_000) {
         buyers.entry(gate.part(&command).0).or_default().push(command);
     }
     assert_eq!(buyers.len(), 16);
@@ -241,15 +218,14 @@ async fn fs_19_who_comes_to_a_server_of_a_cluster_that_hangs_is_told_so_at_once_
     let ground = real::Ground::on(real::Servers::Cluster, "silent");
     let sale = Sale::of(1_000_000, 2, 16).await;
     let gate = sale.gate(ground.options().with_response_limit(Duration::from_millis(400)));
-    let opened: Vec<Reserve> = (0..64).map(|number| sale.command(number, &format!("u{number}"), 1)).collect();
+    let opened = sale.commands(0..64);
     let is_open = async {
         // The server that hung before may do so for a moment yet.
         while gate.reserve(opened.clone()).await.is_err() {}
     };
     timeout(10 * HANGS, is_open).await.expect("every bucket is open");
     let mut buyers: BTreeMap<u64, Vec<Reserve>> = BTreeMap::new();
-    for number in 64..8_000 {
-        let command = sale.command(number, &format!("u{number}"), 1);
+    for command in sale.commands(64..8_000) {
         buyers.entry(gate.part(&command).0).or_default().push(command);
     }
     let mut of_each = |count: usize| -> Vec<Reserve> {

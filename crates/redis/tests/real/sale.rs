@@ -7,6 +7,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use onceward_domain::catalogue::{Activity, LatePayment, Sku, Stock};
 use onceward_domain::changes::ChangeSet;
+use onceward_domain::event::Event;
 use onceward_domain::facts::Need;
 use onceward_domain::id::{ActivityId, PurchaseId, RequestId, SkuId, SkuKey, UserId};
 use onceward_domain::machine::order::Order as Status;
@@ -15,7 +16,7 @@ use onceward_domain::money::{Currency, Money};
 use onceward_domain::ports::admission::{Admission, Compensate, CompensateCode, Reserve};
 use onceward_domain::ports::clock::Clock;
 use onceward_domain::ports::store::{Store, Work};
-use onceward_domain::purchase::{Order, Purchase};
+use onceward_domain::purchase::{Line, Order, Purchase};
 use onceward_domain::time::{Millis, Timestamp};
 use onceward_redis::{Options, RedisAdmission};
 use onceward_testkit::ids::CountingIds;
@@ -93,12 +94,22 @@ impl Sale {
         for id in numbers.map(id) {
             let view = gate.find(id).await.expect("the gate answers").expect("it was let in");
             rows.push(Purchase { reservation: Some(Reservation::Compensated), ..view.purchase });
-            let (key, compensation) = (self.key.clone(), id.compensation());
-            commands.push(Compensate { purchase: id, key, compensation });
+            commands.push(self.compensation(id));
         }
         self.write(ChangeSet { new_purchases: rows, ..ChangeSet::default() }).await;
         let answers = gate.compensate(commands).await.expect("the gate answers");
         assert!(answers.iter().all(|answer| matches!(answer, Ok(CompensateCode::Applied))), "{answers:?}");
+    }
+
+    /// What the store says to the gate when it has made an order of this.
+    pub(crate) fn ordered(&self, command: &Reserve) -> Event {
+        let line = Line { key: self.key.clone(), quantity: 1, place: 0, unit_price: None };
+        Event::order_created(command.purchase, command.user.clone(), vec![line], Timestamp(0))
+    }
+
+    /// What it says when it has rejected this.
+    pub(crate) fn compensation(&self, purchase: PurchaseId) -> Compensate {
+        Compensate { purchase, key: self.key.clone(), compensation: purchase.compensation() }
     }
 
     /// The store has an order for this one, and has rejected that one and seen its units given back; the gate has heard of neither.
@@ -136,6 +147,11 @@ impl Sale {
     /// A gate before another way to the same store.
     pub(crate) fn gate_before(&self, store: Arc<dyn Store>, options: Options) -> RedisAdmission {
         RedisAdmission::open(options, store, Arc::new(CountingIds::new("gate"))).expect("inside of a runtime")
+    }
+
+    /// Commands of as many buyers, of one unit each.
+    pub(crate) fn commands(&self, numbers: Range<u64>) -> Vec<Reserve> {
+        numbers.map(|number| self.command(number, &format!("u{number}"), 1)).collect()
     }
 
     /// A buyer's command; the number makes id and request.
