@@ -265,10 +265,12 @@ impl Broker {
 
     /// Says goodbye to it.
     pub(crate) async fn close(&self) {
-        self.bus.close().await;
-        if let Some(trigger) = &self.trigger {
-            trigger.close().await;
-        }
+        let trigger = async {
+            if let Some(trigger) = &self.trigger {
+                trigger.close().await;
+            }
+        };
+        tokio::join!(self.bus.close(), trigger);
     }
 }
 

@@ -7,6 +7,7 @@ use std::future::Future;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
+use futures_util::future::join_all;
 use onceward_domain::error::{Code, Error};
 use onceward_domain::flight::{Flight, Flights};
 use onceward_domain::ports::Answer;
@@ -108,7 +109,8 @@ impl RocketBus {
         self.on_runtime(async move { inner.check().await }).await
     }
 
-    /// Ends polls and sessions. What was handed out and not settled comes again after its lease.
+    /// Waits for the polls' ends, up to 10 s, hands back what they bring, and ends the sessions. What was handed out and not
+    /// settled comes again after its lease.
     pub async fn close(&self) {
         let inner = Arc::clone(&self.inner);
         let closing = async move {
@@ -257,13 +259,19 @@ impl Inner {
     }
 
     async fn close(&self) {
-        for reader in &self.readers {
-            reader.polls.lock().await.stop().await;
-        }
+        join_all(Topic::ALL.map(|topic| self.stop_reading(topic))).await;
         let sessions =
             self.readers.iter().filter_map(|reader| reader.session.get()).chain(self.producer.get());
         for session in sessions {
             session.end().await;
+        }
+    }
+
+    async fn stop_reading(&self, topic: Topic) {
+        let unread = self.reader(topic).polls.lock().await.end().await;
+        if !unread.is_empty() {
+            let unread = unread.into_iter().map(|arrival| (arrival.carrier, arrival.handle));
+            settle::hand_back(&self.source(topic), unread).await;
         }
     }
 }

@@ -2,7 +2,8 @@
 //!
 //! The broker has no other way to say that something came: a poll waits at the broker for at least five seconds. So
 //! `consume` waits for the poll for a moment only and leaves it under way; the next `consume` finds what it brought.
-//! Invariants: a poll is never cut off while the bus lives, because the broker would give its messages to nobody; what
+//! Invariants: a poll is never cut off, because the broker would give its messages to nobody: a bus that closes lets its
+//! polls end, and hands back what they bring. What
 //! a poll brought so long ago that its lease is half over is left to come again; what is no carrier of ours is handed
 //! on as one message, so that its reader can set it aside (FS-08).
 
@@ -25,10 +26,11 @@ use crate::session::{everything, seconds};
 
 /// How long one `consume` waits. It bounds how long a worker takes to notice that it is to stop.
 pub(crate) const CONSUME_WAIT: Duration = Duration::from_secs(1);
-/// How long a poll waits at the broker. A broker takes 5 to 20 s.
-const POLL: Duration = Duration::from_secs(15);
+/// How long a poll waits at the broker. A broker takes 5 to 20 s. The shortest: for so long a bus that closes waits, and a
+/// broker gives messages to a reader that was killed.
+const POLL: Duration = Duration::from_secs(5);
 /// The call's deadline: longer than the poll, or the proxy refuses it.
-const POLL_DEADLINE: Duration = Duration::from_secs(20);
+const POLL_DEADLINE: Duration = Duration::from_secs(10);
 /// Most carriers of one poll: the broker's limit.
 const POLL_BATCH: i32 = 32;
 /// The broker refuses shorter leases.
@@ -143,9 +145,15 @@ impl Polls {
         }
     }
 
-    /// Ends the polls under way.
-    pub(crate) async fn stop(&mut self) {
-        self.running.shutdown().await;
+    /// Lets the polls under way come to their end, and begins none; gives what they bring. Takes as long as a poll.
+    pub(crate) async fn end(&mut self) -> Vec<Arrival> {
+        let mut arrivals = Vec::new();
+        while let Some(ended) = self.running.join_next().await {
+            // A poll that failed or panicked brings nothing.
+            let brought = ended.ok().and_then(|end| end.outcome.ok()).unwrap_or_default();
+            arrivals.extend(brought.into_iter().filter_map(arrival));
+        }
+        arrivals
     }
 }
 

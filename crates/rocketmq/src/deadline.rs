@@ -17,7 +17,6 @@ use std::time::Duration;
 use futures_util::{StreamExt as _, stream};
 use onceward_domain::due::{DueChange, Member, Token};
 use onceward_domain::error::{Code, Error};
-use onceward_domain::id::PurchaseId;
 use onceward_domain::ports::Answer;
 use onceward_domain::ports::bus::{Message, Topic};
 use onceward_domain::ports::clock::{Clock, Ids};
@@ -29,6 +28,7 @@ use tokio::runtime::Handle;
 
 use crate::bus::on_runtime;
 use crate::consume::{Arrival, CONSUME_WAIT, Polls, SHORTEST_LEASE, Source};
+use crate::expiries::{pack, parts_of, unpack};
 use crate::failure::{Verdict, judge_answer};
 use crate::link::{ClientName, Link};
 use crate::options::{Names, Options};
@@ -37,10 +37,6 @@ use crate::publish::{Outgoing, timestamp, wire};
 use crate::session::{Role, Session};
 use crate::settle;
 
-/// Most orders of one message: 24 bytes each.
-const ORDERS_OF_ONE: usize = 512;
-/// Orders whose times are further apart than this do not share a message, because it comes at the earliest of them.
-const SPAN: Millis = Millis(1_000);
 /// Longest delay that a broker is asked for: half of what its proxy takes by default. What lies further ahead is armed again.
 pub(crate) const LONGEST_DELAY: Millis = Millis(12 * 3_600_000);
 /// Messages that are sent at a time.
@@ -48,8 +44,6 @@ const SENDS_IN_FLIGHT: usize = 32;
 /// Most tellings that are remembered until they are settled, and most early arrivals that are held. Beyond it the oldest are
 /// forgotten, and come again after their lease.
 const HELD_LIMIT: usize = 4_096;
-const ID_BYTES: usize = 16;
-const ENTRY_BYTES: usize = ID_BYTES + 8;
 
 /// The trigger. Making one needs a tokio runtime; it connects by itself and reconnects by itself.
 pub struct RocketTrigger {
@@ -113,11 +107,19 @@ impl RocketTrigger {
         Ok(Self { inner: Arc::new(inner), runtime })
     }
 
-    /// Ends polls and sessions. What was told and not settled comes again after its lease.
+    /// Waits for the polls' ends, up to 10 s, hands back what they bring and what waits here for its time, and ends the
+    /// sessions. What was told and not settled comes again after its lease.
     pub async fn close(&self) {
         let inner = Arc::clone(&self.inner);
         let closing = async move {
-            inner.polls.lock().await.stop().await;
+            let unread = inner.polls.lock().await.end().await;
+            let unread = unread.into_iter().map(|arrival| (arrival.carrier, arrival.handle));
+            let early = std::mem::take(&mut inner.hands().early);
+            let early = early.into_iter().map(|((_, carrier), held)| (carrier, held.handle));
+            let unread: Vec<_> = unread.chain(early).collect();
+            if !unread.is_empty() {
+                settle::hand_back(&inner.source(), unread).await;
+            }
             for session in inner.consumer.get().into_iter().chain(inner.producer.get()) {
                 session.end().await;
             }
@@ -300,41 +302,6 @@ impl Inner {
     }
 }
 
-/// Orders that share a message.
-fn parts_of(mut expiries: Vec<Expiry>) -> Vec<Vec<Expiry>> {
-    expiries.sort_unstable();
-    let mut parts: Vec<Vec<Expiry>> = Vec::new();
-    for one in expiries {
-        match parts.last_mut() {
-            Some(part) if part.len() < ORDERS_OF_ONE && one.due_at <= part[0].due_at.plus(SPAN) => {
-                part.push(one);
-            }
-            _ => parts.push(vec![one]),
-        }
-    }
-    parts
-}
-
-fn pack(expiries: &[Expiry]) -> Vec<u8> {
-    let mut body = Vec::with_capacity(expiries.len() * ENTRY_BYTES);
-    for one in expiries {
-        body.extend_from_slice(one.purchase.bytes());
-        body.extend_from_slice(&one.due_at.0.to_be_bytes());
-    }
-    body
-}
-
-/// What somebody else has put into the topic names no orders, or some that nobody finds: harmless.
-fn unpack(body: &[u8]) -> Vec<Expiry> {
-    let (entries, _stump) = body.as_chunks::<ENTRY_BYTES>();
-    let read = |entry: &[u8; ENTRY_BYTES]| {
-        let (id, due_at) = entry.split_first_chunk::<ID_BYTES>()?;
-        let due_at = Timestamp(i64::from_be_bytes(due_at.try_into().ok()?));
-        Some(Expiry { due_at, purchase: PurchaseId::from_bytes(*id) })
-    };
-    entries.iter().filter_map(read).collect()
-}
-
 impl DeadlineTrigger for RocketTrigger {
     fn kind(&self) -> TriggerKind {
         TriggerKind::Broker
@@ -367,34 +334,5 @@ impl DeadlineTrigger for RocketTrigger {
     /// A broker does not know; `take` waits.
     fn next_in(&self) -> Answer<'_, Option<Millis>> {
         Box::pin(std::future::ready(Ok(Some(Millis(0)))))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn expiry(number: u8, due_at: i64) -> Expiry {
-        Expiry { due_at: Timestamp(due_at), purchase: PurchaseId::from_digest([number; 16], 1) }
-    }
-
-    #[test]
-    fn ot_10_what_was_packed_is_unpacked_and_a_strange_body_names_nobody() {
-        let all = vec![expiry(1, 5), expiry(2, i64::MAX), expiry(3, 0)];
-        assert_eq!(unpack(&pack(&all)), all);
-        assert_eq!(unpack(b"not of ours"), []);
-        assert_eq!(unpack(&[]), []);
-    }
-
-    #[test]
-    fn ot_10_orders_share_a_message_where_their_times_are_close() {
-        let sizes = |expiries: Vec<Expiry>| parts_of(expiries).iter().map(Vec::len).collect::<Vec<_>>();
-        assert_eq!(
-            sizes(vec![expiry(1, 0), expiry(2, 5_000), expiry(3, 1_000), expiry(4, 1_001)]),
-            [2, 1, 1]
-        );
-        let many = (0..1_100).map(|number| expiry(u8::try_from(number % 250).unwrap(), 7)).collect();
-        assert_eq!(sizes(many), [ORDERS_OF_ONE, ORDERS_OF_ONE, 1_100 - 2 * ORDERS_OF_ONE]);
-        assert_eq!(sizes(Vec::new()), [] as [usize; 0]);
     }
 }

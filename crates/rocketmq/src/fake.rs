@@ -18,7 +18,7 @@ use onceward_domain::ports::clock::Clock as _;
 use onceward_domain::time::{Millis, Timestamp};
 use onceward_testkit::clock::ManualClock;
 use tokio::net::TcpListener;
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 use tonic::transport::Server;
 use tonic::transport::server::TcpIncoming;
 
@@ -47,6 +47,8 @@ pub(crate) enum Fault {
     Refuse(i32),
     /// It is carried out, and no answer ever comes.
     Hang,
+    /// It is carried out when the test lets it.
+    Wait,
 }
 
 /// One of the broker's messages.
@@ -81,6 +83,8 @@ pub(crate) struct FakeBroker {
     clock: Arc<ManualClock>,
     /// Changes when all telemetry lines break.
     lines: watch::Sender<u64>,
+    /// Lets one call go on that waits.
+    go: Notify,
 }
 
 /// Deliveries before the broker sets a message aside.
@@ -94,7 +98,7 @@ impl FakeBroker {
             ordered: ordered.iter().cloned().collect(),
             ..State::default()
         };
-        Arc::new(Self { state: Mutex::new(state), clock, lines: watch::Sender::new(0) })
+        Arc::new(Self { state: Mutex::new(state), clock, lines: watch::Sender::new(0), go: Notify::new() })
     }
 
     /// Serves on a free port, until the runtime ends or the handle is aborted.
@@ -125,6 +129,11 @@ impl FakeBroker {
     /// What happens to the next call of this kind that nothing is to happen to yet.
     pub(crate) fn hurt(&self, call: Call, fault: Fault) {
         self.state().faults.entry(call).or_default().push_back(fault);
+    }
+
+    /// Lets one call go on that waits, or will.
+    pub(crate) fn let_go(&self) {
+        self.go.notify_one();
     }
 
     /// Breaks every telemetry line and forgets every client, as a broker that was started anew.

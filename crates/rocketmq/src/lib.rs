@@ -22,6 +22,7 @@
 mod bus;
 mod consume;
 mod deadline;
+mod expiries;
 mod failure;
 #[cfg(test)]
 mod fake;

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::join_all;
+use futures_util::{StreamExt as _, stream};
 use onceward_domain::error::Error;
 use onceward_domain::flight::{End, Flight};
 use onceward_domain::ports::bus::{Message, Published, Topic};
@@ -25,6 +26,11 @@ use crate::session::seconds;
 
 /// Most carriers whose settled messages are remembered.
 const MEMORY_LIMIT: usize = 1_024;
+
+/// How soon a carrier comes again that nobody has looked at.
+const UNREAD_WAIT: Millis = Millis(1_000);
+/// Most carriers that are handed back at once when a bus closes.
+const RETURNS_IN_FLIGHT: usize = 32;
 
 /// What is needed to settle a carrier.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -160,6 +166,19 @@ pub(crate) async fn end_one(source: &Source, carrier: &str, handle: String) -> R
         return Ok(false);
     }
     failure::expect_done(DOING, status).map(|()| true)
+}
+
+/// Has carriers come again soon, for everybody, that nobody will look at here. Each is its name and its delivery's handle.
+/// One that the broker does not confirm comes again after its lease.
+pub(crate) async fn hand_back(source: &Source, unread: impl IntoIterator<Item = (Arc<str>, String)>) {
+    let returns = stream::iter(unread)
+        .map(|(carrier, handle)| come_again(source, carrier.to_string(), handle, UNREAD_WAIT))
+        .buffer_unordered(RETURNS_IN_FLIGHT);
+    let refused: Vec<Error> = returns.filter_map(async |outcome| outcome.err()).collect().await;
+    if let Some(error) = refused.first() {
+        let (count, error) = (refused.len(), error.operator_text());
+        tracing::warn!(target: "onceward", event = "broker.hand_back_failed", count, error);
+    }
 }
 
 async fn ack(source: &Source, entries: Vec<proto::AckMessageEntry>) -> Result<(), Error> {

@@ -2,15 +2,18 @@
 
 mod real;
 
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use onceward_domain::ports::bus::{Bus, Message, Published, Settlement, Topic};
 use onceward_domain::ports::clock::Clock;
-use onceward_domain::time::Timestamp;
+use onceward_domain::time::{Millis, Timestamp};
 use onceward_rocketmq::RocketBus;
 use onceward_testkit::conformance::bus::{self, Served};
 use onceward_testkit::ids::CountingIds;
 use tokio::runtime::Runtime;
+use tokio::time::timeout;
 
 /// The machine's time, which is the broker's as well.
 struct MachineClock;
@@ -39,4 +42,69 @@ fn em_02_a_real_broker_keeps_every_promise() {
         grounds.lock().unwrap().push(ground);
         Served { bus: Arc::new(bus), now }
     });
+}
+
+/// Much longer than a test waits for a message: nothing comes because a lease is over.
+const LEASE: Millis = Millis(600_000);
+/// How long everything may take that was published. A broker gives out late, and more lazily while nothing moves.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+#[test]
+fn fs_06_a_real_broker_keeps_nothing_for_a_reader_that_has_closed() {
+    let runtime = Runtime::new().unwrap();
+    let successions = Topic::ALL.map(|topic| runtime.spawn(succession(topic)));
+    for succession in successions {
+        runtime.block_on(succession).unwrap();
+    }
+}
+
+/// One reader closes, and what is published next comes to the next reader.
+async fn succession(topic: Topic) {
+    let name = format!("closing{}", topic.group());
+    let ground = real::Ground::new(&name);
+    let open = |reader: &str| {
+        let ids = Arc::new(CountingIds::new(&format!("{name}{reader}")));
+        RocketBus::open(&ground.options, Arc::new(MachineClock), ids).unwrap()
+    };
+    let first = open("first");
+    publish(&first, topic, "before").await;
+    come_all(&first, topic, "before").await;
+    assert!(first.consume(topic, 100, LEASE).await.unwrap().is_empty(), "its next poll is under way");
+    first.close().await;
+    let next = open("next");
+    publish(&next, topic, "after").await;
+    come_all(&next, topic, "after").await;
+    next.close().await;
+}
+
+/// One message for each of eight keys, so that each of the topic's queues has some.
+fn messages(name: &str) -> Vec<Message> {
+    let key = |number| Arc::from(format!("key-{number}"));
+    let message = |number| Message {
+        id: format!("{name}-{number}").into(),
+        key: key(number),
+        payload: Vec::from(name),
+    };
+    (0..8).map(message).collect()
+}
+
+async fn publish(bus: &RocketBus, topic: Topic, name: &str) {
+    for message in messages(name) {
+        assert_eq!(bus.publish(topic, vec![message]).await.unwrap(), [Published::Acked]);
+    }
+}
+
+/// Waits until every message of this name has come, and acknowledges it.
+async fn come_all(bus: &RocketBus, topic: Topic, name: &str) {
+    let mut missing: BTreeSet<Arc<str>> = messages(name).into_iter().map(|message| message.id).collect();
+    let coming = async {
+        while !missing.is_empty() {
+            let came = bus.consume(topic, 100, LEASE).await.unwrap();
+            missing.retain(|id| !came.iter().any(|one| one.message.id == *id));
+            let acks = came.into_iter().map(|one| Settlement::Ack(one.receipt)).collect();
+            bus.settle(topic, acks).await.unwrap();
+        }
+    };
+    let outcome = timeout(PATIENCE, coming).await;
+    assert!(outcome.is_ok(), "{topic:?}: {missing:?} did not come");
 }

@@ -65,6 +65,10 @@ impl FakeBroker {
                 drop(carry_out());
                 std::future::pending().await
             }
+            Some(Fault::Wait) => {
+                self.go.notified().await;
+                Ok(Response::new(carry_out()))
+            }
         }
     }
 

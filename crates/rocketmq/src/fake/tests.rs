@@ -305,6 +305,24 @@ async fn a_bus_that_closes_says_goodbye() {
     assert_eq!(house.broker.state().clients.len(), 0);
 }
 
+#[tokio::test]
+async fn fs_06_what_comes_to_a_bus_that_closes_is_handed_back_at_once() {
+    for topic in Topic::ALL {
+        let house = House::new().await;
+        house.broker.hurt(Call::Receive, Fault::Wait);
+        assert!(house.take(topic).await.is_empty(), "its poll is under way at the broker");
+        house.publish(topic, some(&["a"])).await;
+        // The poll is let go while the bus closes, and is given the message.
+        house.broker.let_go();
+        timeout(PATIENCE, house.bus.close()).await.expect("it closes");
+        assert_eq!(house.broker.calls(Call::ChangeLease), 1, "{topic:?}");
+        let elsewhere = bus_at(house.port, &house.clock);
+        house.clock.advance(Millis(1_000));
+        let came = elsewhere.consume(topic, 100, LEASE).await.unwrap();
+        assert_eq!(ids(&came), ["a"], "{topic:?}, long before its lease is over");
+    }
+}
+
 fn trigger_of(clock: &Arc<ManualClock>) -> (Arc<FakeBroker>, Arc<RocketTrigger>) {
     let broker = FakeBroker::new(clock.clone(), &[Names::default().due_topic()], &[]);
     let serving = Arc::clone(&broker);
