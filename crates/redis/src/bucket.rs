@@ -3,11 +3,12 @@
 //! Invariant: only what never changes, or what a script checks again: an activity's rules are final, and so is the number of
 //! buckets; the limit is told anew from time to time, the epoch is the server's.
 
-use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering};
 
 use onceward_domain::catalogue::{Activity, Sku};
-use onceward_domain::error::Error;
 use onceward_domain::id::{PurchaseId, SkuKey, UserId};
+use tokio::time::Instant;
 
 use crate::moves::Moves;
 use crate::names::{BucketId, Keys, home_of};
@@ -34,13 +35,24 @@ pub(crate) struct Bucket {
     pub(crate) turn: tokio::sync::Mutex<()>,
     /// How often this node has opened it: who waited for its turn sees that it was done.
     pub(crate) openings: AtomicU64,
+    /// When this node tried last to open it and could not.
+    pub(crate) not_opened_at: Mutex<Option<Instant>>,
+    /// Whether a person was told of a loan that cannot be read: it is met at every look.
+    is_loan_noted: AtomicBool,
 }
 
 impl Bucket {
     /// Tells a person of a reservation whose record cannot be read.
-    pub(crate) fn note_damage(&self, purchase: PurchaseId, error: &Error) {
+    pub(crate) fn note_damage(&self, purchase: PurchaseId) {
         let (bucket, reservation) = (self.id.text(), purchase.reservation());
-        tracing::error!(target: "onceward", event = "admission.damaged_record", %bucket, %reservation, ?error);
+        tracing::error!(target: "onceward", event = "admission.damaged_record", %bucket, %reservation);
+    }
+
+    /// Tells a person, once, of a loan that cannot be read. Its units are in no bucket until somebody can.
+    pub(crate) fn note_damaged_loan(&self) {
+        if !self.is_loan_noted.swap(true, Ordering::Relaxed) {
+            tracing::error!(target: "onceward", event = "admission.damaged_loan", bucket = %self.id.text());
+        }
     }
 }
 
@@ -55,6 +67,8 @@ impl Sale {
                 limit: AtomicU32::new(sku.per_user_limit),
                 turn: tokio::sync::Mutex::default(),
                 openings: AtomicU64::new(0),
+                not_opened_at: Mutex::default(),
+                is_loan_noted: AtomicBool::new(false),
             }
         };
         Self {

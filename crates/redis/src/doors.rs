@@ -251,7 +251,10 @@ impl Keeper {
 
     /// What a buyer hears of a failure before anything was done for them.
     fn failed(&self, error: &Error, doing: &str) -> Error {
-        tracing::warn!(target: "onceward", event = "admission.failed", ?error, doing);
+        // That somebody does not answer was said when it began.
+        if !self.core.link.is_any_silent() {
+            tracing::warn!(target: "onceward", event = "admission.failed", ?error, doing);
+        }
         let text = format!("reserving of {}, {doing}: {}", self.sale.key, error.operator_text());
         Error::new(Code::Unavailable, text)
     }

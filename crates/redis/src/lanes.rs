@@ -368,14 +368,11 @@ fn read_batch(way: Way, key: &SkuKey, bucket: &Bucket, wait: Millis, value: Valu
         if record.is_empty() {
             continue;
         }
-        let record = match Record::read(&record) {
-            Ok(record) => record,
+        let Ok(record) = Record::read(&record) else {
             // It holds up nobody who was let in beside it.
-            Err(error) => {
-                bucket.note_damage(id, &error);
-                unread.push(id);
-                continue;
-            }
+            bucket.note_damage(id);
+            unread.push(id);
+            continue;
         };
         let state = record.state;
         messages.push((state, OrderCreateRequested::of(&record.purchase(id, key, wait))));

@@ -2,7 +2,8 @@
 //!
 //! A buyer's limit and requests are known in one bucket only, so it is the units that move. Two slots cannot change in one
 //! step: a loan is taken out of one bucket and written down there, put into the other under its name, and struck off.
-//! Invariants: a unit is never in two buckets; a loan that was cut off is finished by whoever meets it next, also twice.
+//! Invariants: a unit is never in two buckets; a loan that was cut off is finished by whoever meets it next, also twice; one
+//! that cannot be read stays for a node that can, and keeps no bucket closed.
 
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use onceward_domain::error::Error;
@@ -75,9 +76,10 @@ impl Core {
         command.arg(&lender.keys.loans);
         let found = reply::all_bytes(DOING, reply::list(DOING, self.link.call(&command).await?)?)?;
         for pair in found.chunks_exact(2) {
-            let loan = reply::text(DOING, &pair[1])?.split_once(':');
-            let read = loan.and_then(|(to, units)| Some((to.parse::<usize>().ok()?, units.parse().ok()?)));
-            let (to, units) = read.ok_or_else(|| reply::unexpected(DOING))?;
+            let Some((to, units)) = read(&pair[1]) else {
+                lender.note_damaged_loan();
+                continue;
+            };
             if let Some(borrower) = sale.buckets.get(to) {
                 self.hand_over(lender, borrower, &pair[0], units).await?;
             }
@@ -98,4 +100,10 @@ impl Core {
         self.link.call(&command).await?;
         Ok(true)
     }
+}
+
+/// The borrower's number and the units of a loan.
+fn read(loan: &[u8]) -> Option<(usize, i64)> {
+    let (to, units) = std::str::from_utf8(loan).ok()?.split_once(':')?;
+    Some((to.parse().ok()?, units.parse().ok()?))
 }

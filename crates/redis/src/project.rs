@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use futures_util::future::join_all;
 
-use onceward_domain::error::{Class, Error};
+use onceward_domain::error::Error;
 use onceward_domain::event::{Event, Fact};
 use onceward_domain::id::{PurchaseId, SkuKey, UserId};
 use onceward_domain::ports::admission::Projected;
@@ -32,6 +32,7 @@ const CLOSED: i64 = -1;
 const NOTHING: i64 = 0;
 const APPLIED: i64 = 1;
 const NOT_HERE: i64 = 2;
+const DAMAGED: i64 = 3;
 
 const DOING: &str = "a projection";
 
@@ -179,14 +180,7 @@ impl Core {
                 (parts.iter().map(|part| part.event).collect(), self.move_at(place, parts).await)
             }
         };
-        let heard = match (heard, &place.what) {
-            (Ok(outcomes), _) => outcomes.into_iter().map(Ok).collect(),
-            // What is wrong with one of them is not wrong with the others.
-            (Err(error), What::Moves(parts)) if error.class() == Class::Manual && parts.len() > 1 => {
-                self.move_each(place, parts).await
-            }
-            (Err(error), _) => error.for_each(concerned.len()),
-        };
+        let heard = heard.unwrap_or_else(|error| error.for_each(concerned.len()));
         concerned.into_iter().zip(heard).collect()
     }
 
@@ -194,40 +188,24 @@ impl Core {
         self: &Arc<Self>,
         place: &Place<'_>,
         adjustments: &[(usize, i64, u32)],
-    ) -> Result<Vec<Projected>, Error> {
+    ) -> Result<Answers, Error> {
         let mut outcomes = Vec::with_capacity(adjustments.len());
         for (_, delta, number) in adjustments {
-            outcomes.push(self.project_adjustment(place, *delta, *number).await?);
+            outcomes.push(Ok(self.project_adjustment(place, *delta, *number).await?));
         }
         Ok(outcomes)
     }
 
-    async fn move_each(
-        self: &Arc<Self>,
-        place: &Place<'_>,
-        parts: &[&Part],
-    ) -> Vec<Result<Projected, Error>> {
-        let mut outcomes = Vec::with_capacity(parts.len());
-        for (at, part) in parts.iter().enumerate() {
-            match self.move_at(place, &[*part]).await {
-                Ok(mut outcome) => outcomes.push(Ok(outcome.remove(0))),
-                Err(error) if error.class() == Class::Manual => outcomes.push(Err(error)),
-                // Whoever answers nobody any more is not asked one by one.
-                Err(error) => {
-                    outcomes.extend(error.for_each(parts.len() - at));
-                    break;
-                }
-            }
-        }
-        outcomes
-    }
-
-    async fn move_at(self: &Arc<Self>, place: &Place<'_>, parts: &[&Part]) -> Result<Vec<Projected>, Error> {
+    async fn move_at(self: &Arc<Self>, place: &Place<'_>, parts: &[&Part]) -> Result<Answers, Error> {
         let unknown =
             |part: &&Part| Step { id: part.id, moves: part.kind.moves(&place.sale), record: Vec::new() };
         let mut codes = self.step_opened(place, &parts.iter().map(unknown).collect::<Vec<_>>()).await?;
         self.move_strangers(place, parts, &mut codes).await?;
-        let outcome = |code| if code == APPLIED { Projected::Applied } else { Projected::Nothing };
+        let outcome = |code| match code {
+            APPLIED => Ok(Projected::Applied),
+            DAMAGED => Err(reply::damaged(DOING)),
+            _ => Ok(Projected::Nothing),
+        };
         Ok(codes.into_iter().map(outcome).collect())
     }
 
@@ -266,20 +244,11 @@ impl Core {
         self.step(place.bucket(), steps).await?.ok_or_else(|| reply::unexpected(DOING))
     }
 
-    /// The same as [`Self::step`] for whoever goes on without those of which something is wrong.
+    /// The same as [`Self::step`] for whoever goes on without those that cannot be read.
     pub(crate) async fn step_readable(&self, bucket: &Bucket, steps: &[Step<'_>]) -> Result<(), Error> {
-        match self.step(bucket, steps).await {
-            Err(error) if error.class() == Class::Manual => {}
-            answer => return answer.map(drop),
-        }
-        for step in steps {
-            match self.step(bucket, std::slice::from_ref(step)).await {
-                Err(error) if error.class() == Class::Manual => {
-                    bucket.note_damage(step.id, &error);
-                }
-                answer => drop(answer?),
-            }
-        }
+        let codes = self.step(bucket, steps).await?.unwrap_or_default();
+        let is_damaged = |(_, code): &(&Step<'_>, i64)| *code == DAMAGED;
+        steps.iter().zip(codes).filter(is_damaged).for_each(|(step, _)| bucket.note_damage(step.id));
         Ok(())
     }
 

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use futures_util::future::join_all;
-use onceward_domain::error::{Class, Error};
+use onceward_domain::error::Error;
 use onceward_domain::id::{PurchaseId, SkuKey};
 use onceward_domain::ports::admission::{Compensate, CompensateCode};
 use onceward_domain::purchase::{Purchase, Route};
@@ -23,6 +23,7 @@ use crate::standing::Stand;
 
 /// The script's answer for a bucket that was never opened, or is gone: of a compensation, -1 is taken.
 const CLOSED: i64 = -9;
+const DAMAGED: i64 = -8;
 
 const DOING: &str = "a compensation";
 
@@ -81,21 +82,7 @@ impl Core {
             let asked: Vec<&Compensate> = left.iter().map(|at| &commands[place.which[*at]]).collect();
             // One that does not know it changes nothing.
             match self.compensate_opened(&place.sale, number, &asked).await {
-                Ok(codes) => left.iter().zip(codes).for_each(|(at, code)| answers[*at] = Ok(code)),
-                // What is wrong with one of them is not wrong with the others.
-                Err(error) if error.class() == Class::Manual && asked.len() > 1 => {
-                    for (at, one) in left.iter().zip(asked) {
-                        match self.compensate_opened(&place.sale, number, &[one]).await {
-                            Ok(mut codes) => answers[*at] = Ok(codes.remove(0)),
-                            Err(error) if error.class() == Class::Manual => answers[*at] = Err(error),
-                            // Whoever answers nobody any more is not asked one by one.
-                            Err(error) => {
-                                failed = Some(error);
-                                break;
-                            }
-                        }
-                    }
-                }
+                Ok(heard) => left.iter().zip(heard).for_each(|(at, answer)| answers[*at] = answer),
                 Err(error) => failed = Some(error),
             }
             left.retain(|at| matches!(answers[*at], Ok(CompensateCode::Missing)));
@@ -115,36 +102,27 @@ impl Core {
         sale: &Arc<Sale>,
         number: usize,
         commands: &[&Compensate],
-    ) -> Result<Vec<CompensateCode>, Error> {
+    ) -> Result<Answers, Error> {
         let bucket = &sale.buckets[number];
-        if let Some(codes) = self.compensate_in(sale, bucket, commands).await? {
-            return Ok(codes);
+        if let Some(answers) = self.compensate_in(sale, bucket, commands).await? {
+            return Ok(answers);
         }
         if self.open_soon(sale, number).await? == Opened::Retired {
-            return Ok(vec![CompensateCode::Missing; commands.len()]);
+            return Ok(commands.iter().map(|_| Ok(CompensateCode::Missing)).collect());
         }
         self.compensate_in(sale, bucket, commands).await?.ok_or_else(|| reply::unexpected(DOING))
     }
 
-    /// The same as [`Self::compensate_in`] for whoever goes on without those of which something is wrong.
+    /// The same as [`Self::compensate_in`] for whoever goes on without those that cannot be read.
     pub(crate) async fn compensate_readable(
         &self,
         sale: &Sale,
         bucket: &Bucket,
         commands: &[&Compensate],
     ) -> Result<(), Error> {
-        match self.compensate_in(sale, bucket, commands).await {
-            Err(error) if error.class() == Class::Manual => {}
-            answer => return answer.map(drop),
-        }
-        for one in commands {
-            match self.compensate_in(sale, bucket, &[*one]).await {
-                Err(error) if error.class() == Class::Manual => {
-                    bucket.note_damage(one.purchase, &error);
-                }
-                answer => drop(answer?),
-            }
-        }
+        let answers = self.compensate_in(sale, bucket, commands).await?.unwrap_or_default();
+        let damaged = commands.iter().zip(answers).filter(|(_, answer)| answer.is_err());
+        damaged.for_each(|(one, _)| bucket.note_damage(one.purchase));
         Ok(())
     }
 
@@ -154,7 +132,7 @@ impl Core {
         sale: &Sale,
         bucket: &Bucket,
         commands: &[&Compensate],
-    ) -> Result<Option<Vec<CompensateCode>>, Error> {
+    ) -> Result<Option<Answers>, Error> {
         let states = codes();
         let mut answers = Vec::with_capacity(commands.len());
         for part in commands.chunks(MOVES_OF_ONE_CALL) {
@@ -175,7 +153,10 @@ impl Core {
                 return Ok(None);
             }
             for number in reply::numbers(DOING, answer)? {
-                answers.push(code_of(number).ok_or_else(|| reply::unexpected(DOING))?);
+                answers.push(match number {
+                    DAMAGED => Err(reply::damaged(DOING)),
+                    _ => Ok(code_of(number).ok_or_else(|| reply::unexpected(DOING))?),
+                });
             }
         }
         Ok(Some(answers))

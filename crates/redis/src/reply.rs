@@ -72,6 +72,11 @@ pub(crate) fn id(doing: &str, bytes: &[u8]) -> Result<onceward_domain::id::Purch
     Ok(onceward_domain::id::PurchaseId::from_bytes(bytes))
 }
 
+/// The error of a record that a script could not read.
+pub(crate) fn damaged(doing: &str) -> Error {
+    Error::new(Code::ConstraintViolated, format!("{doing}: the reservation's record cannot be read"))
+}
+
 /// The error of an answer that no script gives.
 pub(crate) fn unexpected(doing: &str) -> Error {
     strange(doing)

@@ -6,7 +6,8 @@
 --       moves: for each state five characters: the next state, or '-' for none; then what moves per unit, 'a' for -1, 'b'
 --       for 0 and 'c' for +1: available, open_reserved, committed, units that count under the buyer's limit
 --       record: what to keep for an id that is not here, or '' where the caller does not know it either
--- Returns: -1 where the bucket was never opened; else for each event 1 applied, 0 nothing to do, 2 the id is not here
+-- Returns: -1 where the bucket was never opened; else for each event 1 applied, 0 nothing to do, 2 the id is not here, 3 what
+--       is kept of it cannot be read, and stays as it is
 -- Safe to run twice: a state that was left is not left again. Bounded by n.
 local counter = redis.call('HMGET', KEYS[1], 'available', 'open_reserved', 'committed', 'limit')
 if not counter[1] then return -1 end
@@ -34,20 +35,29 @@ local function remarked(mark, id, units)
   return left > 0 and tostring(left)
 end
 
+-- The state of a record; none where the machine has no such state, or the units and the buyer are not all there.
+local function state_of(record, moves)
+  local state, length = byte(record), byte(record, 15)
+  if length and #record >= 15 + length and state >= 48 and 5 * (state - 47) <= #moves then
+    return state - 48
+  end
+end
+
 local answers = {}
 for i = 1, tonumber(ARGV[1]) do
   local id, moves, record = ARGV[3 * i - 1], ARGV[3 * i], ARGV[3 * i + 1]
   local kept = redis.call('HGET', KEYS[2], id)
-  local state = kept and byte(kept) - 48 or 0
-  record = kept or record
-  if record == '' then
+  if not kept and record == '' then
     answers[i] = 2
   else
-    local move = sub(moves, 5 * state + 1, 5 * state + 5)
-    if byte(move) == 45 then
+    record = kept or record
+    local state = state_of(record, moves)
+    local move = state and sub(moves, 5 * state + 1, 5 * state + 5)
+    if not move then
+      answers[i] = 3
+    elseif byte(move) == 45 then
       answers[i] = 0
     else
-      -- All of it is read before the first write: one that is cut short moves nothing.
       local units = struct.unpack('>I4', record, 10)
       local user = sub(record, 16, 15 + byte(record, 15))
       available = available + (byte(move, 2) - 98) * units

@@ -156,6 +156,40 @@ async fn fs_13_a_damaged_reservation_concerns_itself_and_nobody_beside_it() {
 }
 
 #[tokio::test]
+async fn fs_18_a_loan_that_cannot_be_read_keeps_no_bucket_closed() {
+    let ground = real::Ground::new("loan");
+    let sale = Sale::of(100, 2, 2).await;
+    let gate = sale.gate(ground.options());
+    assert!(gate.reserve(sale.commands(0..20)).await.is_ok(), "both buckets are open");
+    let mut command = redis::cmd("HSET");
+    command.arg(ground.key_of("{sale:sku:1}:loans")).arg("of a later version").arg("v2;0;1");
+    let added: i64 = command.query(&mut ground.connection()).unwrap();
+    assert_eq!(added, 1);
+    ground.lose_bucket("{sale:sku}");
+    assert!(gate.reserve(sale.commands(100..120)).await.is_ok(), "the lost one is opened again");
+    assert!(ground.contents().iter().any(|(key, _)| key.ends_with(b"{sale:sku:1}:loans")), "it stays");
+}
+
+#[tokio::test]
+async fn fs_18_a_bucket_that_could_not_be_opened_is_left_alone_for_a_while() {
+    let ground = real::Ground::new("pause");
+    let sale = Sale::of(1_000, 2, 2).await;
+    let counting = Arc::new(stalled::Stalled::around(sale.store.clone()));
+    let gate = sale.gate_before(counting.clone(), ground.options());
+    assert!(gate.reserve(sale.commands(0..20)).await.is_ok(), "both buckets are open");
+    ground.spoil(&[":counter"], "{sale:sku}");
+    ground.lose_bucket("{sale:sku:1}");
+    // Whoever opens the lost one must know what its sister has, which answers nonsense now.
+    let (asked_before, began) = (counting.asked(), tokio::time::Instant::now());
+    for first in 1..=50 {
+        let answers = gate.reserve_each(sale.commands(100 * first..100 * first + 10)).await.unwrap();
+        assert!(answers.iter().all(Result::is_err), "nobody is let in");
+    }
+    let (asked, seconds) = (counting.asked() - asked_before, began.elapsed().as_secs());
+    assert!(asked <= 5 * (seconds + 1), "the store was asked {asked} times in {seconds} s, for 50 batches");
+}
+
+#[tokio::test]
 async fn fs_19_a_bucket_that_answers_nonsense_hides_no_other_from_the_workers() {
     let ground = real::Ground::new("nonsense");
     let sale = Sale::of(100, 2, 2).await;

@@ -1,6 +1,7 @@
 //! A store that can be held up: its views, or those of the catalogue alone, wait until it goes on.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use onceward_domain::due::{ClaimRequest, Claimed};
 use onceward_domain::error::{Code, Error};
@@ -13,6 +14,7 @@ use tokio::sync::watch;
 pub(crate) struct Stalled {
     inner: Arc<dyn Store>,
     stalled: watch::Sender<Stall>,
+    asked: AtomicU64,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -25,7 +27,7 @@ enum Stall {
 
 impl Stalled {
     pub(crate) fn around(inner: Arc<dyn Store>) -> Self {
-        Self { inner, stalled: watch::Sender::new(Stall::Nothing) }
+        Self { inner, stalled: watch::Sender::new(Stall::Nothing), asked: AtomicU64::new(0) }
     }
 
     pub(crate) fn stall(&self) {
@@ -34,6 +36,11 @@ impl Stalled {
 
     pub(crate) fn stall_catalogue(&self) {
         self.stalled.send_replace(Stall::Catalogue);
+    }
+
+    /// How often somebody has wanted to know what is on sale.
+    pub(crate) fn asked(&self) -> u64 {
+        self.asked.load(Ordering::Relaxed)
     }
 
     pub(crate) fn go_on(&self) {
@@ -48,6 +55,7 @@ impl Store for Stalled {
 
     fn view(&self, need: Need) -> Answer<'_, Facts> {
         Box::pin(async move {
+            self.asked.fetch_add(u64::from(!need.skus.is_empty()), Ordering::Relaxed);
             let gone = |cause| Error::new(Code::Unavailable, "waiting for a store").because(cause);
             let goes_on = |stall: &Stall| match stall {
                 Stall::Nothing => true,
