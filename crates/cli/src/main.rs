@@ -20,6 +20,7 @@ mod data_dir;
 mod moving;
 mod secret;
 mod settings;
+mod stop;
 mod temp_dir;
 mod wiring;
 

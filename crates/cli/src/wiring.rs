@@ -263,6 +263,16 @@ impl Broker {
         self.bus.check().await.map(|_| ())
     }
 
+    /// Takes nothing from it any more; what was taken can still be settled.
+    pub(crate) async fn stop_reading(&self) {
+        let trigger = async {
+            if let Some(trigger) = &self.trigger {
+                trigger.stop_reading().await;
+            }
+        };
+        tokio::join!(self.bus.stop_reading(), trigger);
+    }
+
     /// Says goodbye to it.
     pub(crate) async fn close(&self) {
         let trigger = async {

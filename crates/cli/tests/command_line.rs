@@ -2,7 +2,10 @@
 
 mod house;
 
-use house::{Folder, Server, finish, onceward, stderr};
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+
+use house::{Folder, Server, comes_true, finish, onceward, stderr};
 use serde_json::Value;
 
 #[test]
@@ -29,6 +32,38 @@ fn a_flag_beats_the_environment_which_beats_the_file() {
         assert!(in_folder(expected).join("onceward.db").exists(), "{expected}");
         assert!(server.terminate().success());
     }
+}
+
+#[test]
+fn a_server_that_is_told_to_stop_twice_ends_at_once() {
+    let folder = Folder::new("twice");
+    let server = Server::spawn(
+        onceward().args(["serve", "--dev", "--listen", "127.0.0.1:0", "--data"]).arg(folder.path()),
+    );
+    let server = server.unwrap();
+    // A request whose body never comes keeps it from ending.
+    let mut line = TcpStream::connect(&server.address).unwrap();
+    let head =
+        "PUT /v1/activities/a HTTP/1.1\r\nhost: h\r\ncontent-type: application/json\r\ncontent-length: 9\r\n";
+    line.write_all(format!("{head}expect: 100-continue\r\n\r\n").as_bytes()).unwrap();
+    let mut wish = [0; 12];
+    line.read_exact(&mut wish).unwrap();
+    assert_eq!(&wish, b"HTTP/1.1 100");
+    server.tell_to_stop();
+    comes_true("it takes no new requests", || TcpStream::connect(&server.address).is_err());
+    server.tell_to_stop();
+    assert_eq!(server.ended().code(), Some(1), "what is in hand is not waited for");
+}
+
+#[test]
+fn a_server_whose_port_is_taken_says_so() {
+    let folder = Folder::new("taken");
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let output =
+        finish(onceward().args(["serve", "--dev", "--listen", &address, "--data"]).arg(folder.path()));
+    assert_eq!(output.status.code(), Some(1));
+    assert!(stderr(&output).contains(&format!("listening on {address}")), "{}", stderr(&output));
 }
 
 #[test]

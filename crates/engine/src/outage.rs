@@ -116,15 +116,22 @@ impl Outage {
             match decide(engine, batch).await {
                 Ok(settlements) => {
                     self.forget(&settlements);
-                    engine.bus().settle(topic, settlements).await?;
+                    if let Err(error) = engine.bus().settle(topic, settlements).await {
+                        // Those that were decided are recognised when they come again.
+                        self.give_up(engine, topic, left).await;
+                        return Err(error);
+                    }
                 }
                 Err(error) if is_outage(&error) => {
                     self.state().refused = Some(Arc::from(batch));
                     self.give_up(engine, topic, left).await;
                     return Err(error);
                 }
-                // Any other counts, as soon as the leases end.
-                Err(error) => return Err(error),
+                // Any other counts, as soon as the leases end, for those whom it concerns.
+                Err(error) => {
+                    self.give_up(engine, topic, others).await;
+                    return Err(error);
+                }
             }
             left = others;
         }
@@ -150,7 +157,11 @@ impl Outage {
         }
     }
 
+    /// Hands back what nobody will look at here.
     async fn give_up(&self, engine: &Engine, topic: Topic, left: &[Delivery]) {
+        if left.is_empty() {
+            return;
+        }
         let back = left.iter().map(|delivery| self.hand_back(engine, delivery)).collect();
         if let Err(lost) = engine.bus().settle(topic, back).await {
             tracing::warn!(target: "onceward", event = "bus.hand_back_failed", error = ?lost);

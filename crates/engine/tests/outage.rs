@@ -205,6 +205,22 @@ fn fs_16_what_cannot_be_tried_comes_less_and_less_often_although_others_are_deci
 }
 
 #[test]
+fn fs_06_settlements_that_are_lost_keep_nobody_waiting_who_was_not_looked_at() {
+    let (house, post, line) = two_stores_and_a_line(Settings { order_batch: 1, ..Settings::default() });
+    let buyers = ["u1", "u2", "u3"];
+    house.reserve_all(&buyers.map(|user| (user, "r", 1)));
+    house.step(Worker::Sender).unwrap();
+    line.lose_settlements();
+    assert!(house.step(Worker::Consumer).is_err(), "the first is decided, and the bus does not know");
+    // Long before a lease is over.
+    let_pass(&house, &post, Millis(1_000));
+    house.step(Worker::Consumer).unwrap();
+    assert!(buyers.iter().all(|user| house.purchase(house.id(user, "r")).is_some()));
+    assert_eq!(post.lane(&lane(Topic::OrderCreate)), 0);
+    house.assert_invariants();
+}
+
+#[test]
 fn fs_13_an_event_that_meets_a_defect_is_set_aside_alone_and_holds_up_nobody() {
     let (house, post) = two_stores();
     let users = ["u1", "u2", "u3", "u4", "u5"];

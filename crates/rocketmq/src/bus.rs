@@ -18,9 +18,10 @@ use onceward_domain::ports::clock::{Clock, Ids};
 use onceward_domain::time::{Millis, Timestamp};
 use tokio::runtime::Handle;
 
-use crate::consume::{Arrival, CONSUME_WAIT, Polls, SHORTEST_LEASE, Source, brokers_of};
+use crate::consume::{Arrival, CONSUME_WAIT, SHORTEST_LEASE, Source, brokers_of};
 use crate::link::{ClientName, Link};
 use crate::options::{Names, Options};
+use crate::polls::Polls;
 use crate::publish::{self, Outgoing};
 use crate::session::{Role, Session};
 use crate::settle::{self, GRAVE, Known, Landed, Memory, Ticket};
@@ -109,8 +110,19 @@ impl RocketBus {
         self.on_runtime(async move { inner.check().await }).await
     }
 
-    /// Waits for the polls' ends, up to 10 s, hands back what they bring, and ends the sessions. What was handed out and not
-    /// settled comes again after its lease.
+    /// Waits for the polls' ends, some 5 s, 10 s at most, and hands back what they bring; begins none any more. What was handed out can
+    /// still be settled.
+    pub async fn stop_reading(&self) {
+        let inner = Arc::clone(&self.inner);
+        let stopping = async move {
+            inner.stop_reading().await;
+            Ok(())
+        };
+        drop(self.on_runtime(stopping).await);
+    }
+
+    /// The same, and ends the sessions. What was handed out and not settled comes again after its lease. With a broker that answers
+    /// nothing it takes 17 s.
     pub async fn close(&self) {
         let inner = Arc::clone(&self.inner);
         let closing = async move {
@@ -200,15 +212,50 @@ impl Inner {
     }
 
     async fn consume(&self, topic: Topic, lease: Millis) -> Result<Vec<Delivery>, Error> {
-        self.session(topic).ready(CONSUME_WAIT).await?;
-        let source = self.source(topic);
         let reader = self.reader(topic);
-        let name_attempt = || self.ids.member().to_string();
-        let arrivals = reader.polls.lock().await.consume(&source, lease, CONSUME_WAIT, &name_attempt).await?;
-        let (deliveries, emptied) = self.hand_out(&mut reader.air(), arrivals);
+        let mut polls = reader.polls.lock().await;
+        // What has come waits for nobody: neither for a session, nor for a route.
+        let brought = match polls.brought(lease) {
+            Some(brought) => brought,
+            None => {
+                self.session(topic).ready(CONSUME_WAIT).await?;
+                let name_attempt = || self.ids.member().to_string();
+                polls.consume(&self.source(topic), lease, CONSUME_WAIT, &name_attempt).await?
+            }
+        };
+        drop(polls);
+        let (deliveries, emptied) = self.hand_out(&mut reader.air(), brought.fresh);
+        self.return_stale(topic, brought.stale).await;
         // All of it was settled before, and only the broker does not know.
-        settle::end(&source, emptied).await?;
+        if let Err(error) = self.end(topic, emptied).await {
+            tracing::warn!(target: "onceward", event = "broker.not_ended", error = error.operator_text());
+        }
         Ok(deliveries)
+    }
+
+    /// Hands back what came too long ago; it pays for no try.
+    async fn return_stale(&self, topic: Topic, stale: Vec<Arrival>) {
+        if stale.is_empty() {
+            return;
+        }
+        tracing::warn!(target: "onceward", event = "broker.poll_stale", carriers = stale.len());
+        {
+            let memory = &mut self.reader(topic).air().memory;
+            stale.iter().for_each(|one| memory.note_unread(&one.carrier, one.messages.len()));
+        }
+        settle::hand_back(&self.source(topic), stale.into_iter().map(Arrival::named)).await;
+    }
+
+    /// Ends carriers at the broker; those that it has confirmed need not be recognised any more.
+    async fn end(&self, topic: Topic, landed: Vec<Landed>) -> Result<(), Error> {
+        if landed.is_empty() {
+            return Ok(());
+        }
+        let done = settle::done_with(&landed);
+        settle::end(&self.source(topic), landed).await?;
+        let memory = &mut self.reader(topic).air().memory;
+        done.iter().for_each(|carrier| memory.forget(carrier));
+        Ok(())
     }
 
     /// Puts carriers into the air; gives back those in which nothing is left to hand out.
@@ -240,7 +287,7 @@ impl Inner {
         let out = Outgoing { link, client, topic: GRAVE, name: &name, now, name_carrier: &name_carrier };
         let ready = settle::bury(&out, landed).await;
         settle::remember(&mut self.reader(topic).air().memory, &ready);
-        settle::end(&self.source(topic), ready).await
+        self.end(topic, ready).await
     }
 
     async fn check(&self) -> Result<Vec<Found>, Error> {
@@ -259,19 +306,19 @@ impl Inner {
     }
 
     async fn close(&self) {
-        join_all(Topic::ALL.map(|topic| self.stop_reading(topic))).await;
-        let sessions =
-            self.readers.iter().filter_map(|reader| reader.session.get()).chain(self.producer.get());
-        for session in sessions {
-            session.end().await;
-        }
+        self.stop_reading().await;
+        let readers = self.readers.iter().filter_map(|reader| reader.session.get());
+        join_all(readers.chain(self.producer.get()).map(Session::end)).await;
     }
 
-    async fn stop_reading(&self, topic: Topic) {
+    async fn stop_reading(&self) {
+        join_all(Topic::ALL.map(|topic| self.stop_reading_of(topic))).await;
+    }
+
+    async fn stop_reading_of(&self, topic: Topic) {
         let unread = self.reader(topic).polls.lock().await.end().await;
         if !unread.is_empty() {
-            let unread = unread.into_iter().map(|arrival| (arrival.carrier, arrival.handle));
-            settle::hand_back(&self.source(topic), unread).await;
+            settle::hand_back(&self.source(topic), unread.into_iter().map(Arrival::named)).await;
         }
     }
 }

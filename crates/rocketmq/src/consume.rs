@@ -1,13 +1,9 @@
-//! Consuming: one long poll per broker, always under way while somebody consumes.
+//! One poll: what a broker is asked for, and what it brings. Read next: `polls.rs`.
 //!
-//! The broker has no other way to say that something came: a poll waits at the broker for at least five seconds. So
-//! `consume` waits for the poll for a moment only and leaves it under way; the next `consume` finds what it brought.
-//! Invariants: a poll is never cut off, because the broker would give its messages to nobody: a bus that closes lets its
-//! polls end, and hands back what they bring. What
-//! a poll brought so long ago that its lease is half over is left to come again; what is no carrier of ours is handed
-//! on as one message, so that its reader can set it aside (FS-08).
+//! Invariants: an arrival names what it takes to settle it; what is no carrier of ours is handed on as one message, so that its reader
+//! can set it aside (FS-08).
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,8 +11,7 @@ use onceward_domain::carrier;
 use onceward_domain::error::{Code, Error};
 use onceward_domain::ports::bus::Message;
 use onceward_domain::time::{Millis, Timestamp};
-use tokio::task::JoinSet;
-use tokio::time::{Instant, timeout};
+use tokio::time::Instant;
 
 use crate::failure::{self, NOTHING_THERE};
 use crate::link::{ClientName, Link, named};
@@ -32,13 +27,11 @@ const POLL: Duration = Duration::from_secs(5);
 /// The call's deadline: longer than the poll, or the proxy refuses it.
 const POLL_DEADLINE: Duration = Duration::from_secs(10);
 /// Most carriers of one poll: the broker's limit.
-const POLL_BATCH: i32 = 32;
+pub(crate) const POLL_BATCH: i32 = 32;
 /// The broker refuses shorter leases.
 pub(crate) const SHORTEST_LEASE: Millis = Millis(10_000);
 /// The broker refuses longer leases.
 const LONGEST_LEASE: Millis = Millis(12 * 3_600_000);
-/// How long a topic's brokers are believed to be the same.
-const ROUTE_AGE: Duration = Duration::from_secs(30);
 
 /// Where to poll, and as whom.
 #[derive(Clone)]
@@ -66,102 +59,6 @@ pub(crate) struct Arrival {
     pub(crate) published_at: Timestamp,
 }
 
-/// The polls of one topic.
-#[derive(Default)]
-pub(crate) struct Polls {
-    /// The topic's brokers; each wants a poll of its own.
-    brokers: BTreeSet<String>,
-    /// When they were learnt.
-    routed: Option<Instant>,
-    /// Those at which a poll is under way.
-    polled: BTreeSet<String>,
-    running: JoinSet<PollEnd>,
-    /// Attempts whose answers were lost, by broker. Asked again under its name, a broker that gives in order gives what
-    /// it gave, instead of holding it back until its lease is over.
-    lost: BTreeMap<String, String>,
-}
-
-struct PollEnd {
-    broker: String,
-    attempt: String,
-    at: Instant,
-    outcome: Result<Vec<proto::Message>, Error>,
-}
-
-impl Polls {
-    /// Waits this long for messages at most; starts polls where none is under way.
-    pub(crate) async fn consume(
-        &mut self,
-        source: &Source,
-        lease: Millis,
-        wait: Duration,
-        name_attempt: &(dyn Fn() -> String + Sync),
-    ) -> Result<Vec<Arrival>, Error> {
-        let lease = Millis(lease.0.clamp(SHORTEST_LEASE.0, LONGEST_LEASE.0));
-        if self.routed.is_none_or(|at| at.elapsed() > ROUTE_AGE) {
-            self.brokers = brokers_of(source).await?;
-            self.routed = Some(Instant::now());
-        }
-        if self.running.is_empty() {
-            self.polled.clear();
-        }
-        for broker in self.brokers.difference(&self.polled) {
-            let attempt = self.lost.remove(broker).unwrap_or_else(name_attempt);
-            self.running.spawn(poll(source.clone(), broker.clone(), attempt, lease));
-        }
-        self.polled.extend(self.brokers.iter().cloned());
-        let Ok(first) = timeout(wait, self.running.join_next()).await else { return Ok(Vec::new()) };
-        let mut ended = Vec::from_iter(first);
-        while let Some(next) = self.running.try_join_next() {
-            ended.push(next);
-        }
-        // A poll that panicked is no poll any more; its broker is polled again when the others have ended.
-        self.gather(ended.into_iter().flatten(), lease)
-    }
-
-    fn gather(&mut self, ended: impl Iterator<Item = PollEnd>, lease: Millis) -> Result<Vec<Arrival>, Error> {
-        let (mut arrivals, mut trouble) = (Vec::new(), None);
-        for PollEnd { broker, attempt, at, outcome } in ended {
-            self.polled.remove(&broker);
-            match outcome {
-                Ok(messages) if is_fresh(at, lease) => {
-                    arrivals.extend(messages.into_iter().filter_map(arrival))
-                }
-                Ok(messages) => {
-                    tracing::warn!(target: "onceward", event = "broker.poll_stale", messages = messages.len());
-                }
-                Err(error) => {
-                    self.lost.insert(broker, attempt);
-                    trouble = Some(error);
-                }
-            }
-        }
-        match trouble {
-            Some(error) if arrivals.is_empty() => {
-                self.routed = None;
-                Err(error)
-            }
-            _ => Ok(arrivals),
-        }
-    }
-
-    /// Lets the polls under way come to their end, and begins none; gives what they bring. Takes as long as a poll.
-    pub(crate) async fn end(&mut self) -> Vec<Arrival> {
-        let mut arrivals = Vec::new();
-        while let Some(ended) = self.running.join_next().await {
-            // A poll that failed or panicked brings nothing.
-            let brought = ended.ok().and_then(|end| end.outcome.ok()).unwrap_or_default();
-            arrivals.extend(brought.into_iter().filter_map(arrival));
-        }
-        arrivals
-    }
-}
-
-/// Whether at least half of the lease is left of what a poll brought at this time.
-fn is_fresh(at: Instant, lease: Millis) -> bool {
-    at.elapsed() < Duration::from_millis(lease.0.unsigned_abs()) / 2
-}
-
 /// The brokers on which a topic has queues to read.
 pub(crate) async fn brokers_of(source: &Source) -> Result<BTreeSet<String>, Error> {
     const DOING: &str = "asking for a topic's queues";
@@ -180,7 +77,30 @@ pub(crate) async fn brokers_of(source: &Source) -> Result<BTreeSet<String>, Erro
     Ok(brokers)
 }
 
-async fn poll(source: Source, broker: String, attempt: String, lease: Millis) -> PollEnd {
+impl Arrival {
+    /// Its carrier's name and its delivery's handle.
+    pub(crate) fn named(self) -> (Arc<str>, String) {
+        (self.carrier, self.handle)
+    }
+}
+
+/// How a poll has ended.
+pub(crate) struct PollEnd {
+    pub(crate) broker: String,
+    /// What it was called at the broker.
+    pub(crate) attempt: String,
+    /// When it ended.
+    pub(crate) at: Instant,
+    pub(crate) outcome: Result<Vec<proto::Message>, Error>,
+}
+
+/// A lease as brokers take it.
+pub(crate) fn lease_of(lease: Millis) -> Millis {
+    Millis(lease.0.clamp(SHORTEST_LEASE.0, LONGEST_LEASE.0))
+}
+
+/// Asks one broker, which answers as soon as it has something.
+pub(crate) async fn poll(source: Source, broker: String, attempt: String, lease: Millis) -> PollEnd {
     const DOING: &str = "receiving messages";
     let queue = proto::MessageQueue {
         topic: Some(named(source.topic.clone())),
@@ -206,7 +126,7 @@ async fn poll(source: Source, broker: String, attempt: String, lease: Millis) ->
 }
 
 /// What a broker's message brings. One without a handle cannot be settled, and comes again.
-fn arrival(wire: proto::Message) -> Option<Arrival> {
+pub(crate) fn arrival(wire: proto::Message) -> Option<Arrival> {
     let is_ours = wire.user_properties.get(CARRIER_MARK).is_some_and(|version| version == CARRIER_VERSION);
     let properties = wire.system_properties?;
     let messages = is_ours.then(|| carrier::unpack(&wire.body).ok()).flatten();

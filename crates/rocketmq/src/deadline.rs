@@ -14,6 +14,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
+use futures_util::future::join_all;
 use futures_util::{StreamExt as _, stream};
 use onceward_domain::due::{DueChange, Member, Token};
 use onceward_domain::error::{Code, Error};
@@ -27,11 +28,12 @@ use onceward_domain::time::{Millis, Timestamp};
 use tokio::runtime::Handle;
 
 use crate::bus::on_runtime;
-use crate::consume::{Arrival, CONSUME_WAIT, Polls, SHORTEST_LEASE, Source};
+use crate::consume::{Arrival, CONSUME_WAIT, Source, lease_of};
 use crate::expiries::{pack, parts_of, unpack};
 use crate::failure::{Verdict, judge_answer};
 use crate::link::{ClientName, Link};
 use crate::options::{Names, Options};
+use crate::polls::Polls;
 use crate::proto;
 use crate::publish::{Outgoing, timestamp, wire};
 use crate::session::{Role, Session};
@@ -107,22 +109,23 @@ impl RocketTrigger {
         Ok(Self { inner: Arc::new(inner), runtime })
     }
 
-    /// Waits for the polls' ends, up to 10 s, hands back what they bring and what waits here for its time, and ends the
-    /// sessions. What was told and not settled comes again after its lease.
+    /// Waits for the polls' ends, some 5 s, 10 s at most, and hands back what they bring and what waits here for its time; begins none
+    /// any more.
+    pub async fn stop_reading(&self) {
+        let inner = Arc::clone(&self.inner);
+        let stopping = async move {
+            inner.stop_reading().await;
+            Ok(())
+        };
+        drop(on_runtime(&self.runtime, stopping).await);
+    }
+
+    /// The same, and ends the sessions. What was told and not settled comes again after its lease.
     pub async fn close(&self) {
         let inner = Arc::clone(&self.inner);
         let closing = async move {
-            let unread = inner.polls.lock().await.end().await;
-            let unread = unread.into_iter().map(|arrival| (arrival.carrier, arrival.handle));
-            let early = std::mem::take(&mut inner.hands().early);
-            let early = early.into_iter().map(|((_, carrier), held)| (carrier, held.handle));
-            let unread: Vec<_> = unread.chain(early).collect();
-            if !unread.is_empty() {
-                settle::hand_back(&inner.source(), unread).await;
-            }
-            for session in inner.consumer.get().into_iter().chain(inner.producer.get()) {
-                session.end().await;
-            }
+            inner.stop_reading().await;
+            join_all(inner.consumer.get().into_iter().chain(inner.producer.get()).map(Session::end)).await;
             Ok(())
         };
         drop(on_runtime(&self.runtime, closing).await);
@@ -202,14 +205,30 @@ impl Inner {
             return Ok(told);
         }
         self.consumer().ready(CONSUME_WAIT).await?;
-        let lease = Millis(lease.0.max(SHORTEST_LEASE.0));
+        let lease = lease_of(lease);
         let name_attempt = || self.ids.member().to_string();
         let wait = self.wait();
-        let arrivals = self.polls.lock().await.consume(&self.source(), lease, wait, &name_attempt).await?;
-        for arrival in arrivals {
-            self.welcome(arrival, lease).await?;
+        let brought = self.polls.lock().await.consume(&self.source(), lease, wait, &name_attempt).await?;
+        settle::hand_back(&self.source(), brought.stale.into_iter().map(Arrival::named)).await;
+        let mut failed = None;
+        for arrival in brought.fresh {
+            // One that is not armed anew comes again after its lease, and holds up no other.
+            failed = self.welcome(arrival, lease).await.err().or(failed);
         }
-        Ok(self.tell(limit))
+        match failed {
+            Some(error) => Err(error),
+            None => Ok(self.tell(limit)),
+        }
+    }
+
+    async fn stop_reading(&self) {
+        let unread = self.polls.lock().await.end().await;
+        let early = std::mem::take(&mut self.hands().early);
+        let early = early.into_iter().map(|((_, carrier), held)| (carrier, held.handle));
+        let unread: Vec<_> = unread.into_iter().map(Arrival::named).chain(early).collect();
+        if !unread.is_empty() {
+            settle::hand_back(&self.source(), unread).await;
+        }
     }
 
     /// How long a poll is waited for: no longer than until something that is held is due.

@@ -28,6 +28,7 @@ mod failure;
 mod fake;
 mod link;
 mod options;
+mod polls;
 #[rustfmt::skip]
 #[allow(clippy::all, clippy::pedantic, missing_docs, unreachable_pub, unused_qualifications, reason = "generated")]
 mod proto;

@@ -16,6 +16,7 @@ use onceward_domain::error::Error;
 use onceward_domain::flight::{End, Flight};
 use onceward_domain::ports::bus::{Message, Published, Topic};
 use onceward_domain::time::Millis;
+use tokio::time::timeout;
 
 use crate::consume::Source;
 use crate::failure::{self, LEASE_LOST, Verdict, judge};
@@ -29,8 +30,10 @@ const MEMORY_LIMIT: usize = 1_024;
 
 /// How soon a carrier comes again that nobody has looked at.
 const UNREAD_WAIT: Millis = Millis(1_000);
-/// Most carriers that are handed back at once when a bus closes.
+/// Most carriers that are handed back at once.
 const RETURNS_IN_FLIGHT: usize = 32;
+/// How long handing back may take.
+const RETURNS_PATIENCE: Duration = Duration::from_secs(4);
 
 /// What is needed to settle a carrier.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -74,7 +77,17 @@ impl Memory {
             .map(|end| end.map(|_| End::Ack));
         let before = self.of(carrier, flight.ends.len()).uncounted;
         let uncounted = before + u32::from(!flight.counts());
-        if self.known.insert(carrier.clone(), Known { ends: final_only.collect(), uncounted }).is_none() {
+        self.keep(carrier, Known { ends: final_only.collect(), uncounted });
+    }
+
+    /// Remembers that a delivery does not count, because nobody has looked at it.
+    pub(crate) fn note_unread(&mut self, carrier: &Arc<str>, count: usize) {
+        let Known { ends, uncounted } = self.of(carrier, count);
+        self.keep(carrier, Known { ends, uncounted: uncounted + 1 });
+    }
+
+    fn keep(&mut self, carrier: &Arc<str>, known: Known) {
+        if self.known.insert(carrier.clone(), known).is_none() {
             self.order.push_back(carrier.clone());
         }
         while self.order.len() > MEMORY_LIMIT {
@@ -84,7 +97,7 @@ impl Memory {
         }
     }
 
-    fn forget(&mut self, carrier: &str) {
+    pub(crate) fn forget(&mut self, carrier: &str) {
         if self.known.remove(carrier).is_some() {
             self.order.retain(|one| &**one != carrier);
         }
@@ -119,12 +132,16 @@ pub(crate) const GRAVE: Topic = Topic::OrderCreate;
 
 /// Notes what needs not come again. Before the broker is told, so that the carrier cannot come back unrecognised.
 pub(crate) fn remember(memory: &mut Memory, landed: &[Landed]) {
-    for (carrier, _, flight) in landed {
-        match flight.wait() {
-            Some(_) => memory.note(carrier, flight),
-            None => memory.forget(carrier),
-        }
-    }
+    landed.iter().for_each(|(carrier, _, flight)| memory.note(carrier, flight));
+}
+
+/// Those of landed carriers that do not come again once the broker has confirmed it.
+pub(crate) fn done_with(landed: &[Landed]) -> Vec<Arc<str>> {
+    landed
+        .iter()
+        .filter(|(_, _, flight)| flight.wait().is_none())
+        .map(|(carrier, ..)| carrier.clone())
+        .collect()
 }
 
 /// Ends carriers at the broker, or sets the time of their return, all at once.
@@ -169,15 +186,20 @@ pub(crate) async fn end_one(source: &Source, carrier: &str, handle: String) -> R
 }
 
 /// Has carriers come again soon, for everybody, that nobody will look at here. Each is its name and its delivery's handle.
-/// One that the broker does not confirm comes again after its lease.
+/// One that the broker does not confirm in time comes again after its lease.
 pub(crate) async fn hand_back(source: &Source, unread: impl IntoIterator<Item = (Arc<str>, String)>) {
     let returns = stream::iter(unread)
         .map(|(carrier, handle)| come_again(source, carrier.to_string(), handle, UNREAD_WAIT))
         .buffer_unordered(RETURNS_IN_FLIGHT);
-    let refused: Vec<Error> = returns.filter_map(async |outcome| outcome.err()).collect().await;
-    if let Some(error) = refused.first() {
-        let (count, error) = (refused.len(), error.operator_text());
-        tracing::warn!(target: "onceward", event = "broker.hand_back_failed", count, error);
+    let refused = returns.filter_map(async |outcome| outcome.err()).collect::<Vec<Error>>();
+    match timeout(RETURNS_PATIENCE, refused).await {
+        Ok(refused) => {
+            if let Some(error) = refused.first() {
+                let (count, error) = (refused.len(), error.operator_text());
+                tracing::warn!(target: "onceward", event = "broker.hand_back_failed", count, error);
+            }
+        }
+        Err(_) => tracing::warn!(target: "onceward", event = "broker.hand_back_failed", "the broker is slow"),
     }
 }
 

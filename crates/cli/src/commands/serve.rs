@@ -1,8 +1,8 @@
 //! `onceward serve`: the whole engine in one process.
 //!
 //! Invariants: one line says where it listens, and only when it does; `SIGTERM` and `SIGINT` drain: nothing new is
-//! accepted, running requests are answered, workers finish their step, the store is closed, and the exit code is 0.
-//! A kill needs no such care: what was answered is on disk. Read next: [`crate::wiring`].
+//! accepted, running requests are answered, workers finish their step, the store is closed, and the exit code is 0. A second signal
+//! ends it at once. A kill needs no such care: what was answered is on disk. Read next: [`crate::wiring`].
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -18,7 +18,6 @@ use onceward_http::{Access, AppState, Limits, Parts};
 use onceward_providers::sandbox::{Bank, Courier, Target};
 use onceward_redis::Options as RedisOptions;
 use tokio::net::TcpListener;
-use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 
 use crate::api_keys;
@@ -26,6 +25,7 @@ use crate::failure::Failure;
 use crate::logging::{self, LogFormat};
 use crate::output;
 use crate::settings::{Flags, Settings};
+use crate::stop::Stop;
 use crate::wiring::{self, Broker, Opened, Sandbox};
 
 /// The arguments of `serve`.
@@ -78,21 +78,32 @@ pub(crate) fn run(arguments: Arguments) -> Result<(), Failure> {
         .enable_all()
         .build()
         .map_err(|cause| Failure::other("starting the runtime", cause))?;
-    let stop = Stop { until_stdin_ends: arguments.until_stdin_ends };
-    let served = runtime.block_on(serve(&settings, arguments.dev, stop));
+    let served = runtime.block_on(serve(&settings, arguments.dev, arguments.until_stdin_ends));
     // The watch over stdin may be blocked in a read that never ends.
     runtime.shutdown_background();
     served
 }
 
-async fn serve(settings: &Settings, dev: bool, stop: Stop) -> Result<(), Failure> {
+/// Serves until the first word; a second one ends it wherever it is.
+async fn serve(settings: &Settings, dev: bool, until_stdin_ends: bool) -> Result<(), Failure> {
+    let stop = Stop::listen(until_stdin_ends)?;
+    tokio::select! {
+        served = serve_until(settings, dev, stop.clone()) => served,
+        () = stop.second() => {
+            Err(Failure::Other("told to stop twice: what was in hand is taken up at the next start".to_owned()))
+        }
+    }
+}
+
+async fn serve_until(settings: &Settings, dev: bool, stop: Stop) -> Result<(), Failure> {
     let roles = settings.roles()?;
-    let signals = Signals::listen()?;
     let metrics = onceward_http::recorder()
         .and_then(PrometheusBuilder::install_recorder)
         .map_err(|cause| Failure::other("starting the metrics", cause))?;
     let opened = wiring::open(settings, if dev { Sandbox::Enabled } else { Sandbox::Absent }).await?;
     let access = if dev { Access::open() } else { keys_of(settings)? };
+    // Before any worker takes something that a server without a port would only give back.
+    let listener = if roles.contains(&Role::Api) { Some(bind(settings.listen).await?) } else { None };
     tell_trigger(settings.trigger()?);
     if let Some(redis) = &opened.redis {
         tell_redis(redis).await;
@@ -101,31 +112,43 @@ async fn serve(settings: &Settings, dev: bool, stop: Stop) -> Result<(), Failure
         tell_broker(broker).await;
     }
     let running = runtime::start(&opened.engine, &roles);
-    let served = if roles.contains(&Role::Api) {
-        let parts = Parts {
-            engine: opened.engine.clone(),
-            gate: Gate::open(opened.engine.clone()),
-            ledger: Ledger::open(opened.engine.clone()),
-            access,
-            settings: onceward_http::Settings::default(),
-            metrics: Some(metrics.clone()),
-            clock: wiring::clock(),
-            sandbox: opened.bank.clone().map(|bank| Arc::new(bank) as Arc<dyn PlayableBank>),
-        };
-        let site = Site { listen: settings.listen, bank: opened.bank.clone(), metrics };
-        answer(site, AppState::new(parts), stop.wait(signals)).await
-    } else {
-        let names: Vec<&str> = roles.iter().map(|role| role.name()).collect();
-        output::note(&format!("running {}", names.join(", ")));
-        stop.wait(signals).await;
-        Ok(())
+    let served = match listener {
+        Some(listener) => {
+            let parts = Parts {
+                engine: opened.engine.clone(),
+                gate: Gate::open(opened.engine.clone()),
+                ledger: Ledger::open(opened.engine.clone()),
+                access,
+                settings: onceward_http::Settings::default(),
+                metrics: Some(metrics.clone()),
+                clock: wiring::clock(),
+                sandbox: opened.bank.clone().map(|bank| Arc::new(bank) as Arc<dyn PlayableBank>),
+            };
+            let site = Site { listener, bank: opened.bank.clone(), metrics };
+            answer(site, AppState::new(parts), stop.first()).await
+        }
+        None => {
+            let names: Vec<&str> = roles.iter().map(|role| role.name()).collect();
+            output::note(&format!("running {}", names.join(", ")));
+            stop.first().await;
+            Ok(())
+        }
     };
-    running.drain().await;
+    let reading = async {
+        if let Some(broker) = &opened.broker {
+            broker.stop_reading().await;
+        }
+    };
+    tokio::join!(running.drain(), reading);
     if let Some(broker) = &opened.broker {
         broker.close().await;
     }
     close(opened).await?;
     served
+}
+
+async fn bind(listen: SocketAddr) -> Result<TcpListener, Failure> {
+    TcpListener::bind(listen).await.map_err(|cause| Failure::other(&format!("listening on {listen}"), cause))
 }
 
 /// Says what tells when orders' time is up; the one that nobody chose needs no line of its own.
@@ -168,7 +191,7 @@ fn keys_of(settings: &Settings) -> Result<Access, Failure> {
 
 /// Where requests are answered, and what runs beside the answers.
 struct Site {
-    listen: SocketAddr,
+    listener: TcpListener,
     /// Calls back to this server.
     bank: Option<Bank>,
     metrics: PrometheusHandle,
@@ -179,10 +202,8 @@ async fn answer(
     state: AppState,
     stop: impl Future<Output = ()> + Send + 'static,
 ) -> Result<(), Failure> {
-    let Site { listen, bank, metrics } = site;
-    let doing = format!("listening on {listen}");
-    let listener = TcpListener::bind(listen).await.map_err(|cause| Failure::other(&doing, cause))?;
-    let address = listener.local_addr().map_err(|cause| Failure::other(&doing, cause))?;
+    let Site { listener, bank, metrics } = site;
+    let address = listener.local_addr().map_err(|cause| Failure::other("listening", cause))?;
     output::note(&format!("listening on http://{address}"));
     let router = onceward_http::router(state);
     let (closing, closed) = watch::channel(false);
@@ -200,40 +221,4 @@ async fn answer(
 async fn close(opened: Opened) -> Result<(), Failure> {
     let closed = tokio::task::spawn_blocking(move || opened.close());
     closed.await.map_err(|cause| Failure::other("closing the store", cause))
-}
-
-/// The signals that end a server, caught from before it is ready.
-struct Signals {
-    terminate: Signal,
-    interrupt: Signal,
-}
-
-impl Signals {
-    fn listen() -> Result<Self, Failure> {
-        let catch = |kind| signal(kind).map_err(|cause| Failure::other("catching signals", cause));
-        Ok(Self { terminate: catch(SignalKind::terminate())?, interrupt: catch(SignalKind::interrupt())? })
-    }
-}
-
-/// What ends a server besides signals.
-struct Stop {
-    until_stdin_ends: bool,
-}
-
-impl Stop {
-    async fn wait(self, mut signals: Signals) {
-        let ended = async {
-            if self.until_stdin_ends {
-                let reading = || std::io::copy(&mut std::io::stdin().lock(), &mut std::io::sink());
-                drop(tokio::task::spawn_blocking(reading).await);
-            } else {
-                std::future::pending::<()>().await;
-            }
-        };
-        tokio::select! {
-            _ = signals.terminate.recv() => {}
-            _ = signals.interrupt.recv() => {}
-            () = ended => {}
-        }
-    }
 }

@@ -183,10 +183,20 @@ impl Server {
     }
 
     /// `SIGTERM`, and how it ended.
-    pub(crate) fn terminate(mut self) -> ExitStatus {
+    pub(crate) fn terminate(self) -> ExitStatus {
+        self.tell_to_stop();
+        self.ended()
+    }
+
+    /// `SIGTERM`.
+    pub(crate) fn tell_to_stop(&self) {
+        kill_process(pid_of(self.child.as_ref().unwrap()), Signal::TERM).unwrap();
+    }
+
+    /// How it ended.
+    pub(crate) fn ended(mut self) -> ExitStatus {
         let mut child = self.child.take().unwrap();
         let pid = pid_of(&child);
-        kill_process(pid, Signal::TERM).unwrap();
         let (send, receive) = sync_channel(1);
         std::thread::spawn(move || send.send(child.wait()));
         match receive.recv_timeout(PATIENCE) {

@@ -13,6 +13,8 @@ pub(crate) struct Line {
     inner: Arc<dyn Bus>,
     is_away: AtomicBool,
     is_silent: AtomicBool,
+    /// The next settlements do not arrive.
+    is_deaf: AtomicBool,
     /// Refuses the message of this id, whatever else it takes.
     refuses: Mutex<Option<Arc<str>>>,
     asked: AtomicU32,
@@ -25,6 +27,7 @@ impl Line {
             inner,
             is_away: AtomicBool::new(false),
             is_silent: AtomicBool::new(false),
+            is_deaf: AtomicBool::new(false),
             refuses: Mutex::new(None),
             asked: AtomicU32::new(0),
             given: AtomicU32::new(0),
@@ -39,6 +42,11 @@ impl Line {
     /// From now on no publish has an answer.
     pub(crate) fn silence(&self) {
         self.is_silent.store(true, Ordering::SeqCst);
+    }
+
+    /// The next settlements do not arrive; those after them do.
+    pub(crate) fn lose_settlements(&self) {
+        self.is_deaf.store(true, Ordering::SeqCst);
     }
 
     /// All is well again.
@@ -107,6 +115,9 @@ impl Bus for Line {
     }
 
     fn settle(&self, topic: Topic, settlements: Vec<Settlement>) -> Answer<'_, ()> {
+        if self.is_deaf.swap(false, Ordering::SeqCst) {
+            return Box::pin(async { Err(Error::new(Code::Unavailable, "the line broke")) });
+        }
         self.away().unwrap_or_else(|| self.inner.settle(topic, settlements))
     }
 

@@ -1,0 +1,72 @@
+//! When a server is to stop: the first word drains it, a second one ends it at once.
+//!
+//! Invariants: signals are caught from before the server is ready; two words are all that there are. That standard input has ended is a
+//! first word only, because whoever closes it may say a word as well. A server that is ended at once leaves what is in hand to the next
+//! start, as a kill does.
+
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::watch;
+
+use crate::failure::Failure;
+
+/// Words after which nothing is left to be said.
+const WORDS_LIMIT: u32 = 2;
+
+/// What was said so far.
+#[derive(Clone)]
+pub(crate) struct Stop {
+    said: watch::Receiver<u32>,
+}
+
+impl Stop {
+    /// Listens from now on, on the present tokio runtime.
+    ///
+    /// # Errors
+    /// Where signals cannot be caught.
+    pub(crate) fn listen(until_stdin_ends: bool) -> Result<Self, Failure> {
+        let catch = |kind| signal(kind).map_err(|cause| Failure::other("catching signals", cause));
+        let signals = [catch(SignalKind::terminate())?, catch(SignalKind::interrupt())?];
+        let (words, said) = watch::channel(0);
+        tokio::spawn(hear(signals, until_stdin_ends, words));
+        Ok(Self { said })
+    }
+
+    /// Waits for the first word.
+    pub(crate) async fn first(mut self) {
+        self.said_often(1).await;
+    }
+
+    /// Waits for the second word.
+    pub(crate) async fn second(mut self) {
+        self.said_often(WORDS_LIMIT).await;
+    }
+
+    async fn said_often(&mut self, times: u32) {
+        // Whoever counts goes away with the last word, or with the runtime.
+        drop(self.said.wait_for(|said| *said >= times).await);
+    }
+}
+
+async fn hear(
+    [mut terminate, mut interrupt]: [Signal; 2],
+    until_stdin_ends: bool,
+    words: watch::Sender<u32>,
+) {
+    let stdin = async {
+        if until_stdin_ends {
+            let reading = || std::io::copy(&mut std::io::stdin().lock(), &mut std::io::sink());
+            drop(tokio::task::spawn_blocking(reading).await);
+        } else {
+            std::future::pending::<()>().await;
+        }
+    };
+    tokio::pin!(stdin);
+    for said in 0..WORDS_LIMIT {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+            () = &mut stdin, if said == 0 => {}
+        }
+        words.send_modify(|times| *times += 1);
+    }
+}
