@@ -1,6 +1,6 @@
 -- Claims due work of a lane, earliest first: the score moves to the lease's end, the attempt is counted, a token is handed
 -- out (LQ-01, LQ-02). Leases that ran out are due like everything else (LQ-03); work whose tries they have used up is moved
--- into the exhausted set instead, to be announced (LQ-05).
+-- into the exhausted set instead, to be announced (LQ-05), and so is what cannot be read.
 --
 -- KEYS: 1 due, 2 work, 3 dead, 4 age, 5 lane, 6 exhausted, 7 announce
 -- ARGV: 1 a clock's milliseconds, or '' for the server's own; 2 at most so much; 3 the lease in milliseconds; 4 the attempts
@@ -27,8 +27,12 @@ local answer, scores, work, spent = { 0, till }, {}, {}, {}
 local unpack4, pack, sub = struct.unpack, struct.pack, string.sub
 for i, member in ipairs(members) do
   local entry = entries[i]
-  local attempts = unpack4('>I4', entry, 2) + 1
-  if attempts > allowed then
+  local attempts = entry and #entry >= 21 and unpack4('>I4', entry, 2) + 1
+  if not attempts then
+    -- What cannot be read is set aside whole, behind a head that can: it holds up nobody.
+    entries[i] = '0' .. string.rep('\0', 20) .. (entry or '')
+    spent[#spent + 1] = i
+  elseif attempts > allowed then
     spent[#spent + 1] = i
   else
     if sub(entry, 1, 1) == '0' then

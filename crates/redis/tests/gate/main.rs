@@ -1,5 +1,6 @@
 //! What a real server brings that no clock of a suite shows: many at once, lost scripts, lost answers, several slots.
 
+mod damaged;
 mod parts;
 mod past;
 #[path = "../real/mod.rs"]

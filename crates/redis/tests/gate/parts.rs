@@ -10,8 +10,6 @@ use onceward_domain::ports::admission::{
     Admission, CompensateCode, Projected, Reserve, ReserveAnswer, SendSettlement,
 };
 use onceward_domain::time::Millis;
-use onceward_redis::Time;
-use onceward_testkit::clock::ManualClock;
 use tokio::sync::Mutex;
 use tokio::time::timeout;
 
@@ -108,66 +106,6 @@ async fn fs_19_a_closed_bucket_fails_what_concerns_it_and_nothing_else() {
         while gate.project(ordered.iter().map(event).collect()).await.unwrap().iter().any(Result::is_err) {}
     };
     timeout(Duration::from_secs(10), again).await.expect("it opens by itself");
-}
-
-#[tokio::test]
-async fn fs_13_a_damaged_reservation_concerns_itself_and_nobody_beside_it() {
-    let ground = real::Ground::new("damaged");
-    let clock = Arc::new(ManualClock::new(real::now()));
-    let sale = Sale::by(clock.clone(), 100, 2, 1).await;
-    let gate = sale.gate(ground.options().with_time(Time::Handed(clock.clone())));
-    let commands = sale.commands(0..20);
-    assert!(gate.reserve(commands.clone()).await.is_ok());
-    let (ordered, refused) = commands.split_at(10);
-    let mut decided = Vec::new();
-    for damaged in [&ordered[3], &refused[3]] {
-        decided.extend(gate.find(damaged.purchase).await.unwrap().map(|view| view.purchase));
-        ground.damage(damaged.purchase.bytes());
-    }
-    let claimed = gate.claim_send(1_000, Millis(30_000)).await.unwrap();
-    assert_eq!(claimed.iter().map(|claim| claim.messages.len()).sum::<usize>(), 18);
-    let sent = claimed.into_iter().map(|claim| SendSettlement::Sent(claim.held)).collect();
-    assert_eq!(gate.settle_send(sent).await.unwrap(), 1);
-    // Nobody knows what they are, so their deadline is never over.
-    let unread = vec![ordered[3].purchase, refused[3].purchase];
-    for open in [18, 0, 0] {
-        clock.advance(Millis(120_000));
-        let claim = gate.claim_overdue(10, Millis(30_000)).await.unwrap().remove(0);
-        assert_eq!(claim.reservations.len(), open);
-        assert_eq!(claim.remaining.as_ref().map(|(_, ids)| ids), Some(&unread));
-        gate.settle_overdue(vec![claim]).await.unwrap();
-        assert!(gate.claim_overdue(10, Millis(30_000)).await.unwrap().is_empty(), "not at once");
-    }
-    let event = |command: &Reserve| sale.ordered(command);
-    let compensation = |command: &Reserve| sale.compensation(command.purchase);
-    let class = |failed: &Error| failed.class();
-    let projected = gate.project(ordered.iter().map(event).collect()).await.unwrap();
-    let projected: Vec<_> = projected.iter().map(|one| one.as_ref().err().map(class)).collect();
-    let released = gate.compensate(refused.iter().map(compensation).collect()).await.unwrap();
-    let released: Vec<_> = released.iter().map(|one| one.as_ref().err().map(class)).collect();
-    let expected: Vec<_> = (0..10).map(|place| (place == 3).then_some(Class::Manual)).collect();
-    assert_eq!((projected, released), (expected.clone(), expected));
-    assert_eq!(counters(&gate, &sale).await, (89, 2, 9));
-    // The bucket opens all the same after a loss, although the store has more to say about them.
-    sale.decide(decided.remove(0), decided.remove(0)).await;
-    ground.fall_back(&ground.contents());
-    assert_eq!(reserve(&gate, sale.command(50, "late", 1)).await.unwrap(), queued(50));
-    assert_eq!(counters(&gate, &sale).await, (88, 3, 9));
-}
-
-#[tokio::test]
-async fn fs_18_a_loan_that_cannot_be_read_keeps_no_bucket_closed() {
-    let ground = real::Ground::new("loan");
-    let sale = Sale::of(100, 2, 2).await;
-    let gate = sale.gate(ground.options());
-    assert!(gate.reserve(sale.commands(0..20)).await.is_ok(), "both buckets are open");
-    let mut command = redis::cmd("HSET");
-    command.arg(ground.key_of("{sale:sku:1}:loans")).arg("of a later version").arg("v2;0;1");
-    let added: i64 = command.query(&mut ground.connection()).unwrap();
-    assert_eq!(added, 1);
-    ground.lose_bucket("{sale:sku}");
-    assert!(gate.reserve(sale.commands(100..120)).await.is_ok(), "the lost one is opened again");
-    assert!(ground.contents().iter().any(|(key, _)| key.ends_with(b"{sale:sku:1}:loans")), "it stays");
 }
 
 #[tokio::test]
