@@ -1,5 +1,7 @@
 //! Every promise of the `Bus` port, over a real broker (EM-02).
 
+#![allow(clippy::unwrap_used, reason = "in a test a panic is the message")]
+
 mod real;
 
 use std::collections::BTreeSet;
