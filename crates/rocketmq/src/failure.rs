@@ -64,12 +64,13 @@ pub(crate) fn judge_answer(answer: &Result<SendMessageResponse, tonic::Status>) 
 /// Judges the failure of a call itself. Few of them say that the broker has not acted.
 pub(crate) fn judge_call(status: &tonic::Status) -> Verdict {
     match status.code() {
-        tonic::Code::InvalidArgument
+        tonic::Code::InvalidArgument | tonic::Code::Unauthenticated | tonic::Code::PermissionDenied => {
+            Verdict::Refused
+        }
+        // The line itself says the first two of an answer that it cannot read.
+        tonic::Code::OutOfRange
         | tonic::Code::Unimplemented
-        | tonic::Code::Unauthenticated
-        | tonic::Code::PermissionDenied
-        | tonic::Code::OutOfRange => Verdict::Refused,
-        tonic::Code::Ok
+        | tonic::Code::Ok
         | tonic::Code::Cancelled
         | tonic::Code::Unknown
         | tonic::Code::DeadlineExceeded
@@ -142,7 +143,8 @@ mod tests {
             (tonic::Status::unknown(""), Verdict::Perhaps),
             (tonic::Status::resource_exhausted(""), Verdict::Perhaps),
             (tonic::Status::invalid_argument(""), Verdict::Refused),
-            (tonic::Status::unimplemented(""), Verdict::Refused),
+            (tonic::Status::unimplemented(""), Verdict::Perhaps),
+            (tonic::Status::out_of_range(""), Verdict::Perhaps),
         ];
         for (status, expected) in table {
             assert_eq!(judge_call(&status), expected, "{status:?}");
