@@ -1,16 +1,22 @@
 //! When a server is to stop: the first word drains it, a second one ends it at once.
 //!
-//! Invariants: signals are caught from before the server is ready; two words are all that there are. That standard input has ended is a
-//! first word only, because whoever closes it may say a word as well. A server that is ended at once leaves what is in hand to the next
+//! Invariants: signals are caught from before the server is ready; two words are all that there are, and what comes at once after the
+//! first is the same word, because a terminal and a process manager may both say it. That standard input has ended is a first word only,
+//! for the same reason. A server that is ended at once leaves what is in hand to the next
 //! start, as a kill does.
+
+use std::time::Duration;
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
+use tokio::time::Instant;
 
 use crate::failure::Failure;
 
 /// Words after which nothing is left to be said.
 const WORDS_LIMIT: u32 = 2;
+/// What comes so soon after the first word is still the first.
+const SAME_WORD: Duration = Duration::from_secs(1);
 
 /// What was said so far.
 #[derive(Clone)]
@@ -61,12 +67,16 @@ async fn hear(
         }
     };
     tokio::pin!(stdin);
-    for said in 0..WORDS_LIMIT {
+    let mut first: Option<Instant> = None;
+    while *words.borrow() < WORDS_LIMIT {
         tokio::select! {
             _ = terminate.recv() => {}
             _ = interrupt.recv() => {}
-            () = &mut stdin, if said == 0 => {}
+            () = &mut stdin, if first.is_none() => {}
         }
-        words.send_modify(|times| *times += 1);
+        if first.is_none_or(|first| first.elapsed() > SAME_WORD) {
+            first.get_or_insert_with(Instant::now);
+            words.send_modify(|times| *times += 1);
+        }
     }
 }

@@ -117,8 +117,7 @@ impl Outage {
                 Ok(settlements) => {
                     self.forget(&settlements);
                     if let Err(error) = engine.bus().settle(topic, settlements).await {
-                        // Those that were decided are recognised when they come again.
-                        self.give_up(engine, topic, left).await;
+                        self.give_up(engine, topic, others).await;
                         return Err(error);
                     }
                 }

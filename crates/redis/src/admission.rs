@@ -210,7 +210,7 @@ impl Inner {
         let sale = self.core.sale(&key).await?.ok_or_else(missing)?;
         let mut failed = None;
         for bucket in &sale.buckets {
-            match self.core.open(&sale, bucket).await {
+            match self.core.open_now(&sale, bucket).await {
                 Ok(Opened::Open) => {}
                 Ok(Opened::Retired) => break,
                 // One that cannot be opened leaves the others to be opened.

@@ -5,13 +5,19 @@
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering};
+use std::time::Duration;
 
 use onceward_domain::catalogue::{Activity, Sku};
+use onceward_domain::error::{Code, Error};
 use onceward_domain::id::{PurchaseId, SkuKey, UserId};
 use tokio::time::Instant;
 
+use crate::core::lock;
 use crate::moves::Moves;
 use crate::names::{BucketId, Keys, home_of};
+
+/// How long a bucket that could not be opened is left alone: each try asks the store, and buyers come faster than that.
+const PAUSE: Duration = Duration::from_secs(1);
 
 /// A SKU on sale.
 #[derive(Debug)]
@@ -35,13 +41,28 @@ pub(crate) struct Bucket {
     pub(crate) turn: tokio::sync::Mutex<()>,
     /// How often this node has opened it: who waited for its turn sees that it was done.
     pub(crate) openings: AtomicU64,
-    /// When this node tried last to open it and could not.
-    pub(crate) not_opened_at: Mutex<Option<Instant>>,
+    /// When this node tried last to open it and could not, and why.
+    not_opened: Mutex<Option<(Instant, Code, String)>>,
     /// Whether a person was told of a loan that cannot be read: it is met at every look.
     is_loan_noted: AtomicBool,
 }
 
 impl Bucket {
+    /// What those hear who want it opened, where it could not be a moment ago.
+    pub(crate) fn left_alone(&self) -> Option<Error> {
+        let not_opened = lock(&self.not_opened);
+        let (at, code, text) = not_opened.as_ref()?;
+        (at.elapsed() < PAUSE).then(|| Error::new(*code, format!("{text}, a moment ago")))
+    }
+
+    /// Notes how the last try to open it has ended, and tells a person where it could not be opened.
+    pub(crate) fn note_opening(&self, failed: Option<&Error>) {
+        if let Some(error) = failed {
+            tracing::warn!(target: "onceward", event = "admission.not_opened", bucket = %self.id.text(), ?error);
+        }
+        *lock(&self.not_opened) = failed.map(|error| (Instant::now(), error.code(), error.operator_text().to_owned()));
+    }
+
     /// Tells a person of a reservation whose record cannot be read.
     pub(crate) fn note_damage(&self, purchase: PurchaseId) {
         let (bucket, reservation) = (self.id.text(), purchase.reservation());
@@ -67,7 +88,7 @@ impl Sale {
                 limit: AtomicU32::new(sku.per_user_limit),
                 turn: tokio::sync::Mutex::default(),
                 openings: AtomicU64::new(0),
-                not_opened_at: Mutex::default(),
+                not_opened: Mutex::default(),
                 is_loan_noted: AtomicBool::new(false),
             }
         };

@@ -251,10 +251,6 @@ impl Keeper {
 
     /// What a buyer hears of a failure before anything was done for them.
     fn failed(&self, error: &Error, doing: &str) -> Error {
-        // That somebody does not answer was said when it began.
-        if !self.core.link.is_any_silent() {
-            tracing::warn!(target: "onceward", event = "admission.failed", ?error, doing);
-        }
         let text = format!("reserving of {}, {doing}: {}", self.sale.key, error.operator_text());
         Error::new(Code::Unavailable, text)
     }
@@ -263,8 +259,9 @@ impl Keeper {
         match self.ask(commands).await {
             Ok(answers) => answers.into_iter().map(Ok).collect(),
             Err(error) => {
-                // That nobody answers there was said when it began.
-                if !self.core.link.is_silent(&self.bucket().keys.counter) {
+                // That nobody answers there, or that it could not be opened, was said when it began.
+                let bucket = self.bucket();
+                if !self.core.link.is_silent(&bucket.keys.counter) && bucket.left_alone().is_none() {
                     tracing::warn!(target: "onceward", event = "admission.failed", ?error);
                 }
                 error.for_each(commands.len())

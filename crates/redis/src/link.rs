@@ -84,11 +84,6 @@ impl Link {
         Self { silence: Arc::new(Silence::of_nothing()), ..Self::new(options) }
     }
 
-    /// Whether any slot is known not to answer.
-    pub(crate) fn is_any_silent(&self) -> bool {
-        self.silence.is_any()
-    }
-
     /// Whether where this key lies is known not to answer.
     pub(crate) fn is_silent(&self, key: &str) -> bool {
         self.silence.is_any() && self.silence.is_silent(key.as_bytes())

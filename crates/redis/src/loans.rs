@@ -30,7 +30,14 @@ impl Core {
         {
             match self.borrow_from(sale, lender, free, (empty, missing)).await {
                 Ok(lent) => missing -= lent,
-                Err(error) => failed = Some(error),
+                Err(error) => {
+                    // That somebody does not answer, or could not be opened, was said when it began.
+                    let is_said = self.link.is_silent(&lender.keys.counter) || lender.left_alone().is_some();
+                    if !is_said {
+                        tracing::warn!(target: "onceward", event = "admission.not_lent", bucket = %lender.id.text(), ?error);
+                    }
+                    failed = Some(error);
+                }
             }
         }
         match failed {

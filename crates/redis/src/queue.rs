@@ -137,9 +137,11 @@ impl Inner {
             let lease_until = parts.next().map(|one| reply::score(DOING, &one)).transpose()?.unwrap_or(START);
             claimed.extend(read_claims(&request.lane, lease_until, parts)?);
             // What was exhausted has left room for what is due behind it.
-            if reply::number(DOING, &spent)? == 0 {
+            let spent = reply::number(DOING, &spent)?;
+            if spent == 0 {
                 break;
             }
+            tracing::error!(target: "onceward", event = "queue.exhausted", lane = request.lane.as_str(), members = spent);
         }
         Ok(claimed)
     }

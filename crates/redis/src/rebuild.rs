@@ -20,10 +20,10 @@ use onceward_domain::machine::reservation::Reservation;
 use onceward_domain::ports::admission::Compensate;
 use onceward_domain::ports::store::{OrderFilter, PageRequest};
 use onceward_domain::purchase::Purchase;
-use tokio::time::{Instant, timeout};
+use tokio::time::timeout;
 
 use crate::bucket::{Bucket, Sale};
-use crate::core::{Core, lock};
+use crate::core::Core;
 use crate::project::Step;
 use crate::record::{digit_of, record_of};
 use crate::reply;
@@ -34,8 +34,6 @@ use crate::script;
 pub(crate) const PATIENCE: Duration = Duration::from_secs(2);
 /// How often a rebuild begins anew because Redis lost its data meanwhile, or somebody else was faster.
 const ROUNDS_LIMIT: u32 = 4;
-/// How long a bucket that could not be opened is left alone: each try asks the store, and buyers come faster than that.
-const PAUSE: Duration = Duration::from_secs(1);
 /// Orders of one page of the store's list.
 const ORDERS_OF_ONE_PAGE: u32 = 200;
 /// About as many reservations are looked at in one call.
@@ -62,17 +60,26 @@ impl Core {
         if bucket.openings.load(Ordering::Acquire) != seen {
             return Ok(Opened::Open);
         }
-        let not_opened_at = *lock(&bucket.not_opened_at);
-        if not_opened_at.is_some_and(|at| at.elapsed() < PAUSE) {
-            let text = format!("rebuilding the gate of {}: it has just failed", sale.key);
-            return Err(Error::new(Code::Unavailable, text));
+        if let Some(refusal) = bucket.left_alone() {
+            return Err(refusal);
         }
-        let opened = self.open_now(sale, bucket).await;
-        *lock(&bucket.not_opened_at) = opened.is_err().then(Instant::now);
+        self.try_to_open(sale, bucket).await
+    }
+
+    /// The same for a person, who waits for no pause.
+    pub(crate) async fn open_now(&self, sale: &Sale, bucket: &Bucket) -> Result<Opened, Error> {
+        let _turn = bucket.turn.lock().await;
+        let _running = Running::of(&self.rebuilding);
+        self.try_to_open(sale, bucket).await
+    }
+
+    async fn try_to_open(&self, sale: &Sale, bucket: &Bucket) -> Result<Opened, Error> {
+        let opened = self.open_in_rounds(sale, bucket).await;
+        bucket.note_opening(opened.as_ref().err());
         opened
     }
 
-    async fn open_now(&self, sale: &Sale, bucket: &Bucket) -> Result<Opened, Error> {
+    async fn open_in_rounds(&self, sale: &Sale, bucket: &Bucket) -> Result<Opened, Error> {
         for _round in 0..ROUNDS_LIMIT {
             if self.retire(sale).await? {
                 return Ok(Opened::Retired);

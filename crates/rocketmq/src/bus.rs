@@ -17,6 +17,7 @@ use onceward_domain::ports::bus::{
 use onceward_domain::ports::clock::{Clock, Ids};
 use onceward_domain::time::{Millis, Timestamp};
 use tokio::runtime::Handle;
+use tokio::time::timeout;
 
 use crate::consume::{Arrival, CONSUME_WAIT, SHORTEST_LEASE, Source, brokers_of};
 use crate::link::{ClientName, Link};
@@ -110,8 +111,8 @@ impl RocketBus {
         self.on_runtime(async move { inner.check().await }).await
     }
 
-    /// Waits for the polls' ends, some 5 s, 10 s at most, and hands back what they bring; begins none any more. What was handed out can
-    /// still be settled.
+    /// Waits for the polls' ends, some 5 s, and hands back what they bring; begins none any more. What was handed out can still be
+    /// settled. With a broker that answers nothing it takes 20 s at most.
     pub async fn stop_reading(&self) {
         let inner = Arc::clone(&self.inner);
         let stopping = async move {
@@ -121,8 +122,7 @@ impl RocketBus {
         drop(self.on_runtime(stopping).await);
     }
 
-    /// The same, and ends the sessions. What was handed out and not settled comes again after its lease. With a broker that answers
-    /// nothing it takes 17 s.
+    /// The same, and ends the sessions, in 3 s more at most. What was handed out and not settled comes again after its lease.
     pub async fn close(&self) {
         let inner = Arc::clone(&self.inner);
         let closing = async move {
@@ -213,23 +213,27 @@ impl Inner {
 
     async fn consume(&self, topic: Topic, lease: Millis) -> Result<Vec<Delivery>, Error> {
         let reader = self.reader(topic);
-        let mut polls = reader.polls.lock().await;
         // What has come waits for nobody: neither for a session, nor for a route.
-        let brought = match polls.brought(lease) {
+        let brought = reader.polls.lock().await.brought(lease);
+        let brought = match brought {
             Some(brought) => brought,
             None => {
                 self.session(topic).ready(CONSUME_WAIT).await?;
                 let name_attempt = || self.ids.member().to_string();
+                let mut polls = reader.polls.lock().await;
                 polls.consume(&self.source(topic), lease, CONSUME_WAIT, &name_attempt).await?
             }
         };
-        drop(polls);
         let (deliveries, emptied) = self.hand_out(&mut reader.air(), brought.fresh);
-        self.return_stale(topic, brought.stale).await;
-        // All of it was settled before, and only the broker does not know.
-        if let Err(error) = self.end(topic, emptied).await {
-            tracing::warn!(target: "onceward", event = "broker.not_ended", error = error.operator_text());
-        }
+        let tidied = async {
+            // All of it was settled before, and only the broker does not know.
+            let (_, ended) = tokio::join!(self.return_stale(topic, brought.stale), self.end(topic, emptied));
+            if let Err(error) = ended {
+                tracing::warn!(target: "onceward", event = "broker.not_ended", error = error.operator_text());
+            }
+        };
+        // The leases of what is handed out run. What is not confirmed comes again.
+        let _tidied = timeout(CONSUME_WAIT, tidied).await;
         Ok(deliveries)
     }
 
@@ -246,7 +250,8 @@ impl Inner {
         settle::hand_back(&self.source(topic), stale.into_iter().map(Arrival::named)).await;
     }
 
-    /// Ends carriers at the broker; those that it has confirmed need not be recognised any more.
+    /// Ends carriers at the broker. Those that it does not keep need not be recognised any more, and those whose lease was lost are to
+    /// be decided again (LQ-02).
     async fn end(&self, topic: Topic, landed: Vec<Landed>) -> Result<(), Error> {
         if landed.is_empty() {
             return Ok(());

@@ -39,6 +39,8 @@ pub(crate) struct Polls {
     lost: BTreeMap<String, String>,
     /// Brokers whose last poll has failed, and until when they are left alone.
     resting: BTreeMap<String, Instant>,
+    /// Brokers of which the last thing that came was too old.
+    late: BTreeSet<String>,
     /// Whether no poll is begun any more.
     is_over: bool,
 }
@@ -79,7 +81,12 @@ impl Polls {
         let Ok(first) = timeout(wait, self.running.join_next()).await else { return Ok(Brought::default()) };
         // A poll that panicked is no poll any more; its broker is polled again when the others have ended.
         let mut ended: Vec<PollEnd> = first.and_then(Result::ok).into_iter().collect();
-        let patience = if ended.iter().any(is_full) { OTHERS_WAIT } else { Duration::ZERO };
+        let patience = match ended.iter().any(is_full) {
+            // What they bring while this is decided would be too old again.
+            true if !self.late.is_disjoint(&self.polled) => wait,
+            true => OTHERS_WAIT,
+            false => Duration::ZERO,
+        };
         let others = async {
             while let Some(next) = self.running.join_next().await {
                 ended.extend(next);
@@ -117,17 +124,23 @@ impl Polls {
     fn begin(&mut self, source: &Source, lease: Millis, name_attempt: &(dyn Fn() -> String + Sync)) {
         if self.running.is_empty() {
             self.polled.clear();
-            self.resting.clear();
         }
-        let now = Instant::now();
-        self.resting.retain(|_, until| *until > now);
-        let free = |broker: &&String| !self.polled.contains(*broker) && !self.resting.contains_key(*broker);
-        let free: Vec<String> = self.brokers.iter().filter(free).cloned().collect();
-        for broker in free {
+        for broker in self.free() {
             let attempt = self.lost.remove(&broker).unwrap_or_else(name_attempt);
             self.running.spawn(poll(source.clone(), broker.clone(), attempt, lease));
             self.polled.insert(broker);
         }
+    }
+
+    /// The brokers to be polled. Where all are left alone, none is.
+    fn free(&mut self) -> Vec<String> {
+        let now = Instant::now();
+        self.resting.retain(|_, until| *until > now);
+        let is_free = |broker: &&String| !self.polled.contains(*broker);
+        let free: Vec<&String> = self.brokers.iter().filter(is_free).collect();
+        let awake = free.iter().filter(|broker| !self.resting.contains_key(**broker));
+        let awake: Vec<String> = awake.copied().cloned().collect();
+        if awake.is_empty() && self.running.is_empty() { free.into_iter().cloned().collect() } else { awake }
     }
 
     /// What ended polls have brought; an error where all have failed and no other is under way.
@@ -137,9 +150,13 @@ impl Polls {
             self.polled.remove(&broker);
             match outcome {
                 Ok(messages) if is_fresh(at, lease) => {
+                    self.late.remove(&broker);
                     brought.fresh.extend(messages.into_iter().filter_map(arrival));
                 }
-                Ok(messages) => brought.stale.extend(messages.into_iter().filter_map(arrival)),
+                Ok(messages) => {
+                    self.late.insert(broker);
+                    brought.stale.extend(messages.into_iter().filter_map(arrival));
+                }
                 Err(error) => {
                     self.resting.insert(broker.clone(), Instant::now() + REST);
                     self.lost.insert(broker, attempt);
@@ -235,6 +252,19 @@ mod tests {
         let both = [end("a", now, Ok(1))].into_iter().chain(failed());
         assert_eq!(counts(&polls.gather(both, LEASE).unwrap()), (1, 0), "what came is not thrown away");
         assert!(polls.gather(failed(), LEASE).is_err());
+    }
+
+    #[tokio::test]
+    async fn dr_02_a_broker_that_is_away_rests_beside_one_that_is_busy_and_is_asked_where_it_is_alone() {
+        let now = Duration::ZERO;
+        let mut polls = Polls { brokers: ["a", "b"].map(str::to_owned).into(), ..Polls::default() };
+        assert_eq!(polls.free(), ["a", "b"]);
+        let failed = || vec![end("b", now, Err(Code::Unavailable))].into_iter();
+        let busy = [end("a", now, Ok(1))].into_iter();
+        assert_eq!(counts(&polls.gather(busy.chain(failed()), LEASE).unwrap()), (1, 0));
+        assert_eq!(polls.free(), ["a"], "although no poll is under way");
+        polls.brokers.remove("a");
+        assert_eq!(polls.free(), ["b"]);
     }
 
     #[tokio::test]

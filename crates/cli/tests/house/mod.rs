@@ -193,6 +193,11 @@ impl Server {
         kill_process(pid_of(self.child.as_ref().unwrap()), Signal::TERM).unwrap();
     }
 
+    /// Whether it has ended.
+    pub(crate) fn has_ended(&mut self) -> bool {
+        self.child.as_mut().unwrap().try_wait().unwrap().is_some()
+    }
+
     /// How it ended.
     pub(crate) fn ended(mut self) -> ExitStatus {
         let mut child = self.child.take().unwrap();

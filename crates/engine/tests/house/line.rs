@@ -13,7 +13,7 @@ pub(crate) struct Line {
     inner: Arc<dyn Bus>,
     is_away: AtomicBool,
     is_silent: AtomicBool,
-    /// The next settlements do not arrive.
+    /// Of the next settlements nobody hears.
     is_deaf: AtomicBool,
     /// Refuses the message of this id, whatever else it takes.
     refuses: Mutex<Option<Arc<str>>>,
@@ -44,7 +44,7 @@ impl Line {
         self.is_silent.store(true, Ordering::SeqCst);
     }
 
-    /// The next settlements do not arrive; those after them do.
+    /// Of the next settlements nobody hears that they have arrived.
     pub(crate) fn lose_settlements(&self) {
         self.is_deaf.store(true, Ordering::SeqCst);
     }
@@ -116,7 +116,10 @@ impl Bus for Line {
 
     fn settle(&self, topic: Topic, settlements: Vec<Settlement>) -> Answer<'_, ()> {
         if self.is_deaf.swap(false, Ordering::SeqCst) {
-            return Box::pin(async { Err(Error::new(Code::Unavailable, "the line broke")) });
+            return Box::pin(async move {
+                self.inner.settle(topic, settlements).await?;
+                Err(Error::new(Code::Unavailable, "the line broke"))
+            });
         }
         self.away().unwrap_or_else(|| self.inner.settle(topic, settlements))
     }

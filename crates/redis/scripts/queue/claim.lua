@@ -29,8 +29,8 @@ for i, member in ipairs(members) do
   local entry = entries[i]
   local attempts = entry and #entry >= 21 and unpack4('>I4', entry, 2) + 1
   if not attempts then
-    -- What cannot be read is set aside whole, behind a head that can: it holds up nobody.
-    entries[i] = '0' .. string.rep('\0', 20) .. (entry or '')
+    -- What cannot be read is set aside whole, behind a head that can: it holds up nobody. It may have been held.
+    entries[i] = (entry and sub(entry, 1, 1) == '1' and '1' or '0') .. string.rep('\0', 20) .. (entry or '')
     spent[#spent + 1] = i
   elseif attempts > allowed then
     spent[#spent + 1] = i

@@ -13,7 +13,11 @@ local scores = redis.call('ZMSCORE', KEYS[2], unpack(members))
 local entries = redis.call('HMGET', KEYS[3], unpack(members))
 local answer = {}
 for i, member in ipairs(members) do
-  local n = #answer
-  answer[n + 1], answer[n + 2], answer[n + 3] = member, string.format('%.0f', tonumber(scores[i])), entries[i]
+  local n, entry = #answer, entries[i]
+  if not entry or #entry < 21 then
+    -- What cannot be read is shown whole, behind a head that can.
+    entry = '0' .. string.rep('\0', 20) .. (entry or '')
+  end
+  answer[n + 1], answer[n + 2], answer[n + 3] = member, string.format('%.0f', tonumber(scores[i] or 0)), entry
 end
 return answer

@@ -12,7 +12,7 @@ local answers = {}
 for at = 2, #ARGV, 2 do
   local member = ARGV[at]
   local entry = redis.call('HGET', KEYS[3], member)
-  if entry and struct.unpack('>I8', entry, 6) == tonumber(ARGV[at + 1]) then
+  if entry and #entry >= 21 and struct.unpack('>I8', entry, 6) == tonumber(ARGV[at + 1]) then
     redis.call('HDEL', KEYS[3], member)
     redis.call('ZREM', KEYS[6], member)
     redis.call('HSET', KEYS[2], member, entry)

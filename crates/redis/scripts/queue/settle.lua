@@ -40,7 +40,8 @@ for i, member in ipairs(members) do
   local at = 4 * i - 2
   local entry = made[member] or found[i]
   local token, how, value = ARGV[at + 1], ARGV[at + 2], ARGV[at + 3]
-  if not entry or entry == 'gone' or sub(entry, 1, 1) ~= '1' or struct.unpack('>I8', entry, 6) ~= tonumber(token) then
+  local is_held = entry and #entry >= 21 and sub(entry, 1, 1) == '1'
+  if not is_held or struct.unpack('>I8', entry, 6) ~= tonumber(token) then
     answers[i] = -1
   elseif how == 'complete' then
     made[member], freed = 'gone', freed + 1

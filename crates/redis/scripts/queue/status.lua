@@ -12,9 +12,8 @@ end
 local lane = redis.call('HMGET', KEYS[4], 'leased', 'paused', 'last_claim')
 local first = redis.call('ZRANGE', KEYS[1], 0, 0, 'WITHSCORES')
 local oldest = redis.call('ZRANGE', KEYS[3], 0, 0)
-local put = ''
-if oldest[1] then
-  put = string.format('%.0f', (struct.unpack('>I8', redis.call('HGET', KEYS[2], oldest[1]), 14)))
-end
+local entry = oldest[1] and redis.call('HGET', KEYS[2], oldest[1])
+-- What cannot be read is set aside when it is due.
+local put = entry and #entry >= 21 and string.format('%.0f', (struct.unpack('>I8', entry, 14))) or ''
 local due = first[2] and string.format('%.0f', tonumber(first[2])) or ''
 return { redis.call('ZCARD', KEYS[1]), tonumber(lane[1] or 0), lane[2] and 1 or 0, due, put, lane[3] or '', now }

@@ -79,21 +79,28 @@ async fn lq_05_work_that_cannot_be_read_is_set_aside_whole_and_holds_up_no_other
     let ground = real::Ground::new("stump");
     let queue = RedisQueue::open(ground.options()).unwrap();
     let lane = Lane::new("lane");
-    let work =
-        |member: &str| NewWork { member: member.into(), due: Due::At(Timestamp(1)), body: b"body".to_vec() };
+    let work = |member: &str| NewWork {
+        member: member.into(),
+        due: Due::At(Timestamp(1_000)),
+        body: b"body".to_vec(),
+    };
     queue.put(lane.clone(), ["a", "b", "c", "d"].map(work).to_vec()).await.unwrap();
     let of_lane = ground.key_of("queue:{lane}:work");
     for command in
-        [redis::cmd("HSET").arg(&of_lane).arg("a").arg("0\0stump"), redis::cmd("HDEL").arg(&of_lane).arg("c")]
+        [redis::cmd("HSET").arg(&of_lane).arg("a").arg("1\0stump"), redis::cmd("HDEL").arg(&of_lane).arg("c")]
     {
         let _: i64 = command.query(&mut ground.connection()).unwrap();
     }
+    // It keeps nobody from looking at the lane, and waits for its time.
+    assert_eq!(queue.next_due(lane.clone()).await.unwrap(), Some(Timestamp(1_000)));
+    let listed = queue.list(lane.clone(), 10, None).await.unwrap();
+    assert_eq!(listed.iter().map(|one| &*one.member).collect::<Vec<_>>(), ["a", "b", "c", "d"]);
     let (limit, lease) = (10, Millis(30_000));
     let request = ClaimWork { lane: lane.clone(), limit, lease, policy: RetryPolicy::default() };
     let claimed = queue.claim(request).await.unwrap();
     assert_eq!(claimed.iter().map(|one| &*one.held.member).collect::<Vec<_>>(), ["b", "d"]);
     let aside = queue.exhausted(lane.clone(), 10, None).await.unwrap();
     let aside: Vec<_> = aside.iter().map(|one| (&*one.member, one.body.as_slice())).collect();
-    assert_eq!(aside, [("a", &b"0\0stump"[..]), ("c", b"")]);
+    assert_eq!(aside, [("a", &b"1\0stump"[..]), ("c", b"")]);
     assert_eq!(queue.to_announce(lane, 10).await.unwrap().len(), 2, "a person is told");
 }

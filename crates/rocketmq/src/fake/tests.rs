@@ -46,8 +46,12 @@ pub(super) fn broker_of(clock: &Arc<ManualClock>) -> Arc<FakeBroker> {
 }
 
 fn bus_at(port: u16, clock: &Arc<ManualClock>) -> RocketBus {
+    bus_of("test", port, clock)
+}
+
+fn bus_of(process: &str, port: u16, clock: &Arc<ManualClock>) -> RocketBus {
     let options = Options::parse(&format!("rocketmq://127.0.0.1:{port}")).unwrap();
-    RocketBus::open(&options, clock.clone(), Arc::new(CountingIds::new("test"))).unwrap()
+    RocketBus::open(&options, clock.clone(), Arc::new(CountingIds::new(process))).unwrap()
 }
 
 impl House {
@@ -316,7 +320,7 @@ async fn fs_06_what_comes_to_a_bus_that_closes_is_handed_back_at_once() {
         house.broker.let_go();
         timeout(PATIENCE, house.bus.close()).await.expect("it closes");
         assert_eq!(house.broker.calls(Call::ChangeLease), 1, "{topic:?}");
-        let elsewhere = bus_at(house.port, &house.clock);
+        let elsewhere = bus_of("elsewhere", house.port, &house.clock);
         house.clock.advance(Millis(1_000));
         let came = elsewhere.consume(topic, 100, LEASE).await.unwrap();
         assert_eq!(ids(&came), ["a"], "{topic:?}, long before its lease is over");
