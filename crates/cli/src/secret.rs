@@ -82,25 +82,32 @@ impl Files {
         }
     }
 
-    /// The keys of the secret, which is made where everything is new, and marked where it is used for the first time.
+    /// The keys of the secret, which is made where everything is new.
     ///
     /// # Errors
     /// As [`Self::standing`], and when a file cannot be written or the secret is too short to be one.
     pub(crate) fn key_ring(&self) -> Result<KeyRing, Failure> {
-        let (secret, is_marked) = match self.standing()? {
-            Standing::ToBeMade => (data_dir::secret(&self.secret)?, false),
-            Standing::Unmarked(secret) => (secret, false),
-            Standing::Known(secret) => (secret, true),
+        let secret = match self.standing()? {
+            Standing::ToBeMade => data_dir::secret(&self.secret)?,
+            Standing::Unmarked(secret) | Standing::Known(secret) => secret,
         };
-        let mark = fingerprint(&secret);
-        let ring = KeyRing::new(&[(KEY_VERSION, secret)]).map_err(|cause| {
+        KeyRing::new(&[(KEY_VERSION, secret)]).map_err(|cause| {
             Failure::Other(format!("using the secret in {}: {cause}", self.secret.display()))
-        })?;
-        // Only a secret that can be used is marked, or the mark would keep out the right one later.
-        if !is_marked {
-            data_dir::write_private(&self.fingerprint, format!("{mark}\n").as_bytes())?;
+        })
+    }
+
+    /// Marks the secret where it is used for the first time. Only one that can be used is marked, and that a store has not refused, or
+    /// the mark would keep out the right one later.
+    ///
+    /// # Errors
+    /// As [`Self::standing`], and when the file cannot be written.
+    pub(crate) fn keep_mark(&self) -> Result<(), Failure> {
+        match self.standing()? {
+            Standing::Unmarked(secret) => {
+                data_dir::write_private(&self.fingerprint, format!("{}\n", fingerprint(&secret)).as_bytes())
+            }
+            Standing::ToBeMade | Standing::Known(_) => Ok(()),
         }
-        Ok(ring)
     }
 
     /// The mark of the secret that is there, for a store that several nodes share: each of them has the secret in a file of its
@@ -212,6 +219,8 @@ mod tests {
         let (folder, files) = files("mark");
         assert_eq!(files.standing().unwrap(), Standing::ToBeMade);
         files.key_ring().unwrap();
+        assert!(!files.fingerprint.exists(), "a store may refuse it yet");
+        files.keep_mark().unwrap();
         let secret = fs::read(&files.secret).unwrap();
         let mark = fs::read_to_string(&files.fingerprint).unwrap();
         assert_eq!(fs::metadata(&files.fingerprint).unwrap().permissions().mode() & 0o777, 0o600);
@@ -226,6 +235,7 @@ mod tests {
     fn a_secret_that_is_gone_or_another_stops_the_start() {
         let (folder, files) = files("another");
         files.key_ring().unwrap();
+        files.keep_mark().unwrap();
         let right = fs::read(&files.secret).unwrap();
         let refused = |files: &Files, expected: &str| {
             let refused = files.key_ring().unwrap_err();
@@ -248,7 +258,7 @@ mod tests {
         assert!(!files.fingerprint.exists(), "what cannot be used is not marked");
         fs::write(&files.secret, &right).unwrap();
         assert_eq!(files.standing().unwrap(), Standing::Unmarked(right.clone()), "from an older program");
-        files.key_ring().unwrap();
+        files.keep_mark().unwrap();
         assert_eq!(files.standing().unwrap(), Standing::Known(right));
         fs::remove_dir_all(&folder).unwrap();
     }

@@ -12,6 +12,7 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use crate::failure::Failure;
+use crate::output;
 
 /// Words after which nothing is left to be said.
 const WORDS_LIMIT: u32 = 2;
@@ -77,6 +78,9 @@ async fn hear(
         if first.is_none_or(|first| first.elapsed() > SAME_WORD) {
             first.get_or_insert_with(Instant::now);
             words.send_modify(|times| *times += 1);
+            if *words.borrow() < WORDS_LIMIT {
+                output::note("stopping: what is in hand is ended first; once more, and it ends at once");
+            }
         }
     }
 }

@@ -161,6 +161,7 @@ pub(crate) async fn open_ports(
 ) -> Result<(OpenStore, Ports), Failure> {
     match settings.store_place()? {
         StorePlace::File(path) => {
+            files.keep_mark()?;
             let store = open_store(&path)?;
             if let Some(copy) = store.backup() {
                 output::note(&format!("the store was migrated; its copy from before is {}", copy.display()));
@@ -176,6 +177,7 @@ pub(crate) async fn open_ports(
                 onceward_postgres::OpenOptions { tenure, ..onceward_postgres::OpenOptions::new(url) };
             let store = Arc::new(PostgresStore::open(options).await?);
             agree_on_secret(&*store, files).await?;
+            files.keep_mark()?;
             let adopted = hand_over::adopt_journal(&*store).await?;
             if adopted > 0 {
                 output::note(&format!("{adopted} open reservations came from an embedded gate"));
@@ -263,14 +265,14 @@ impl Broker {
         self.bus.check().await.map(|_| ())
     }
 
-    /// Takes nothing from it any more; what was taken can still be settled.
-    pub(crate) async fn stop_reading(&self) {
+    /// Asks it for nothing more, and waits until the workers were given what it has sent.
+    pub(crate) async fn wind_down(&self) {
         let trigger = async {
             if let Some(trigger) = &self.trigger {
-                trigger.stop_reading().await;
+                trigger.wind_down().await;
             }
         };
-        tokio::join!(self.bus.stop_reading(), trigger);
+        tokio::join!(self.bus.wind_down(), trigger);
     }
 
     /// Says goodbye to it.

@@ -49,7 +49,7 @@ pub(crate) fn failed(doing: &str) -> impl Fn(tokio_postgres::Error) -> Error + '
 
 /// The error of a connection that could not be made: nothing was asked of the server yet.
 pub(crate) fn unreachable(cause: tokio_postgres::Error) -> Error {
-    let doing = "connecting to the server";
+    let doing = "connecting to PostgreSQL";
     let text = match (refusal(&cause), cause.source()) {
         (Some(why), _) => format!("{doing}: {why}"),
         // The driver says what it did, and the cause what came of it, such as a server that knows no TLS.
@@ -62,7 +62,7 @@ pub(crate) fn unreachable(cause: tokio_postgres::Error) -> Error {
 /// The error of a connection that a server keeps waiting: nothing was asked of it yet either.
 pub(crate) fn silent(patience: Duration) -> Error {
     let waited = patience.as_secs_f32();
-    Error::new(Code::Unavailable, format!("connecting to the server: it gave no answer within {waited} s"))
+    Error::new(Code::Unavailable, format!("connecting to PostgreSQL: it gave no answer within {waited} s"))
 }
 
 /// The error of a session on which the server answers nothing any more, before anything was committed.

@@ -49,6 +49,6 @@ mod transact;
 pub use address::judged_by;
 pub use archive::PostgresArchive;
 pub use hold::{Hold, Tenure};
-pub use migrate::{Migrated, begin, migrate};
+pub use migrate::{Migrated, begin, is_new, migrate};
 pub use open::{OpenOptions, PostgresStore};
 pub use settings::{Security, ServerSettings};

@@ -47,7 +47,7 @@ impl Link {
     pub(crate) async fn open(address: &Address) -> Result<Self, Error> {
         let servers = hosts::each(&address.config);
         let patience = hosts::patience(address.patience, servers.len());
-        let mut refused = Error::new(Code::Unavailable, "connecting to the server: none is named");
+        let mut refused = Error::new(Code::Unavailable, "connecting to PostgreSQL: none is named");
         for server in &servers {
             // The server's own time-outs begin with the session, and a server that hangs keeps none.
             refused = match timeout(patience, Self::begin(server, address)).await {

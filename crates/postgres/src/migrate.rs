@@ -87,6 +87,15 @@ pub async fn begin(url: &str) -> Result<Option<Migrated>, Error> {
     }
 }
 
+/// Whether there are no tables yet; nothing is made.
+///
+/// # Errors
+/// [`Code::Unavailable`](onceward_domain::error::Code::Unavailable) where nobody answers.
+pub async fn is_new(url: &str) -> Result<bool, Error> {
+    let link = Link::open(&configured(&Address::parse(url)?, Purpose::Sums)).await?;
+    Ok(version(&link).await? == 0)
+}
+
 /// Refuses tables that are not of this version.
 pub(crate) async fn require_newest(link: &Link) -> Result<(), Error> {
     let found = version(link).await?;

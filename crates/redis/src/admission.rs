@@ -4,6 +4,7 @@
 //! cuts nothing off. A sale is read from the store when it is first heard of, and its buckets are opened by whoever needs
 //! them first.
 
+use std::collections::HashSet;
 use std::future::Future;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -25,6 +26,7 @@ use onceward_domain::ports::store::Store;
 use onceward_domain::purchase::{Purchase, Route};
 use onceward_domain::time::{Millis, Timestamp};
 use tokio::runtime::Handle;
+use tokio::time::Instant;
 
 use crate::bucket::{Bucket, Sale};
 use crate::core::{Core, LOOKS_AT_ONCE};
@@ -88,10 +90,24 @@ impl Inner {
     }
 
     async fn find(&self, id: PurchaseId) -> Result<Option<AdmissionView>, Error> {
-        let row = self.row(id).await?;
-        match row {
+        match self.row(id).await? {
             Some(row) => self.find_row(row).await.map(Some),
-            None => self.find_anywhere(id).await,
+            None => {
+                let found = self.find_anywhere(id).await?;
+                self.with_row(found).await
+            }
+        }
+    }
+
+    /// What the gate knows to be decided, the store has decided since it was asked: its row says more.
+    async fn with_row(&self, found: Option<AdmissionView>) -> Result<Option<AdmissionView>, Error> {
+        let Some(view) = found else { return Ok(None) };
+        if view.purchase.admission == State::Reserved {
+            return Ok(Some(view));
+        }
+        match self.row(view.purchase.id).await? {
+            Some(row) => self.find_row(row).await.map(Some),
+            None => Ok(Some(view)),
         }
     }
 
@@ -107,7 +123,7 @@ impl Inner {
         }
         let Some(sale) = self.core.sale(key).await? else { return Ok(None) };
         let view = self.find_in(sale.home(user), id).await?;
-        Ok(view.filter(|view| view.purchase.route == Route::Flash))
+        self.with_row(view.filter(|view| view.purchase.route == Route::Flash)).await
     }
 
     /// A reservation that the store knows: its row is right, the gate only adds what it keeps itself.
@@ -125,9 +141,25 @@ impl Inner {
         Ok(AdmissionView { purchase: row, transport })
     }
 
-    /// One that only the gate knows: its id does not say in which bucket.
+    /// One that only the gate knows: its id does not say in which bucket, and it may be in one that was opened a moment ago.
     async fn find_anywhere(&self, id: PurchaseId) -> Result<Option<AdmissionView>, Error> {
-        let everywhere = self.core.everywhere().await?;
+        let asked_at = Instant::now();
+        let known = self.core.everywhere().await?;
+        if let Some(found) = self.find_among(&known, id).await? {
+            return Ok(Some(found));
+        }
+        let looked_at: HashSet<(&SkuKey, u16)> =
+            known.iter().map(|(sale, number)| (&sale.key, *number)).collect();
+        let mut others = self.core.everywhere_since(asked_at).await?;
+        others.retain(|(sale, number)| !looked_at.contains(&(&sale.key, *number)));
+        self.find_among(&others, id).await
+    }
+
+    async fn find_among(
+        &self,
+        everywhere: &[(Arc<Sale>, u16)],
+        id: PurchaseId,
+    ) -> Result<Option<AdmissionView>, Error> {
         let mut failed = None;
         for part in everywhere.chunks(LOOKS_AT_ONCE) {
             let look = |(sale, number): &(Arc<Sale>, u16)| {

@@ -60,7 +60,8 @@ impl Bucket {
         if let Some(error) = failed {
             tracing::warn!(target: "onceward", event = "admission.not_opened", bucket = %self.id.text(), ?error);
         }
-        *lock(&self.not_opened) = failed.map(|error| (Instant::now(), error.code(), error.operator_text().to_owned()));
+        *lock(&self.not_opened) =
+            failed.map(|error| (Instant::now(), error.code(), error.operator_text().to_owned()));
     }
 
     /// Tells a person of a reservation whose record cannot be read.

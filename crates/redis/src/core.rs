@@ -43,6 +43,8 @@ pub(crate) struct Core {
     pub(crate) retention: Option<Millis>,
     sales: Mutex<HashMap<SkuKey, Arc<Sale>>>,
     registered: Mutex<Registered>,
+    /// Who reads the list of buckets has the turn: whoever waited finds it read.
+    reading: tokio::sync::Mutex<()>,
     /// Up to which SKU of the store it was looked for sales that are past.
     pub(crate) looked_until: Mutex<Option<SkuKey>>,
     /// Buckets that are being rebuilt here.
@@ -53,6 +55,7 @@ pub(crate) struct Core {
 
 #[derive(Default)]
 struct Registered {
+    /// When somebody began to read it last.
     read_at: Option<Instant>,
     /// As the servers have it.
     buckets: Vec<BucketId>,
@@ -76,6 +79,7 @@ impl Core {
             retention,
             sales: Mutex::default(),
             registered: Mutex::default(),
+            reading: tokio::sync::Mutex::default(),
             looked_until: Mutex::default(),
             rebuilding: AtomicU64::default(),
             rebuilt: AtomicU64::default(),
@@ -209,17 +213,22 @@ impl Core {
     /// away while those of the buckets are there: then they are the ones that it named last.
     pub(crate) async fn everywhere(&self) -> Result<Vec<(Arc<Sale>, u16)>, Error> {
         let is_old = lock(&self.registered).read_at.is_none_or(|at| at.elapsed() > REGISTRY_AGE);
-        if is_old {
-            let read = self.read_registry().await;
-            let mut registered = lock(&self.registered);
-            match read {
-                Ok(buckets) => registered.buckets = buckets,
-                Err(error) if registered.buckets.is_empty() => return Err(error),
-                Err(error) => {
-                    tracing::warn!(target: "onceward", event = "admission.list_unread", ?error);
-                }
+        self.listed(is_old.then(Instant::now)).await
+    }
+
+    /// The same as of this time: who was let in before it is in one of them.
+    pub(crate) async fn everywhere_since(&self, time: Instant) -> Result<Vec<(Arc<Sale>, u16)>, Error> {
+        self.listed(Some(time)).await
+    }
+
+    /// The list, read anew where it was read before this time.
+    async fn listed(&self, since: Option<Instant>) -> Result<Vec<(Arc<Sale>, u16)>, Error> {
+        if let Some(time) = since {
+            let _turn = self.reading.lock().await;
+            let is_older = lock(&self.registered).read_at.is_none_or(|at| at < time);
+            if is_older {
+                self.reread().await?;
             }
-            registered.read_at = Some(Instant::now());
         }
         let known = lock(&self.registered).buckets.clone();
         let mut found = Vec::with_capacity(known.len());
@@ -230,6 +239,21 @@ impl Core {
             }
         }
         Ok(found)
+    }
+
+    async fn reread(&self) -> Result<(), Error> {
+        let began = Instant::now();
+        let read = self.read_registry().await;
+        let mut registered = lock(&self.registered);
+        match read {
+            Ok(buckets) => registered.buckets = buckets,
+            Err(error) if registered.buckets.is_empty() => return Err(error),
+            Err(error) => {
+                tracing::warn!(target: "onceward", event = "admission.list_unread", ?error);
+            }
+        }
+        registered.read_at = Some(began);
+        Ok(())
     }
 
     /// The list, with what it has lost of this node's own.

@@ -19,7 +19,7 @@ use onceward_domain::time::{Millis, Timestamp};
 use tokio::runtime::Handle;
 use tokio::time::timeout;
 
-use crate::consume::{Arrival, CONSUME_WAIT, SHORTEST_LEASE, Source, brokers_of};
+use crate::consume::{Arrival, CONSUME_WAIT, POLL_DEADLINE, SHORTEST_LEASE, Source, brokers_of};
 use crate::link::{ClientName, Link};
 use crate::options::{Names, Options};
 use crate::polls::Polls;
@@ -111,18 +111,19 @@ impl RocketBus {
         self.on_runtime(async move { inner.check().await }).await
     }
 
-    /// Waits for the polls' ends, some 5 s, and hands back what they bring; begins none any more. What was handed out can still be
-    /// settled. With a broker that answers nothing it takes 20 s at most.
-    pub async fn stop_reading(&self) {
+    /// Begins no polls any more, and waits, some 5 s and 10 s at most, until those under way have ended and whoever consumes was given
+    /// what they brought. What is left then is handed back by [`Self::close`].
+    pub async fn wind_down(&self) {
         let inner = Arc::clone(&self.inner);
-        let stopping = async move {
-            inner.stop_reading().await;
+        let ending = async move {
+            join_all(Topic::ALL.map(|topic| wind_down(&inner.reader(topic).polls))).await;
             Ok(())
         };
-        drop(self.on_runtime(stopping).await);
+        drop(self.on_runtime(ending).await);
     }
 
-    /// The same, and ends the sessions, in 3 s more at most. What was handed out and not settled comes again after its lease.
+    /// Waits for the polls' ends, hands back what nobody has taken of what they brought, and ends the sessions. What was handed out and
+    /// not settled comes again after its lease. With a broker that answers nothing it takes 20 s at most.
     pub async fn close(&self) {
         let inner = Arc::clone(&self.inner);
         let closing = async move {
@@ -311,21 +312,23 @@ impl Inner {
     }
 
     async fn close(&self) {
-        self.stop_reading().await;
+        join_all(Topic::ALL.map(|topic| self.give_back(topic))).await;
         let readers = self.readers.iter().filter_map(|reader| reader.session.get());
         join_all(readers.chain(self.producer.get()).map(Session::end)).await;
     }
 
-    async fn stop_reading(&self) {
-        join_all(Topic::ALL.map(|topic| self.stop_reading_of(topic))).await;
-    }
-
-    async fn stop_reading_of(&self, topic: Topic) {
+    async fn give_back(&self, topic: Topic) {
         let unread = self.reader(topic).polls.lock().await.end().await;
         if !unread.is_empty() {
             settle::hand_back(&self.source(topic), unread.into_iter().map(Arrival::named)).await;
         }
     }
+}
+
+/// Begins no polls any more, and waits until nothing of them is left, but not for ever: whoever should consume may be busy.
+pub(crate) async fn wind_down(polls: &tokio::sync::Mutex<Polls>) {
+    let open = polls.lock().await.wind_down();
+    let _waited = timeout(POLL_DEADLINE, open.closed()).await;
 }
 
 impl Reader {

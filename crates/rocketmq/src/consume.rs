@@ -11,6 +11,7 @@ use onceward_domain::carrier;
 use onceward_domain::error::{Code, Error};
 use onceward_domain::ports::bus::Message;
 use onceward_domain::time::{Millis, Timestamp};
+use tokio::sync::watch;
 use tokio::time::Instant;
 
 use crate::failure::{self, NOTHING_THERE};
@@ -25,7 +26,7 @@ pub(crate) const CONSUME_WAIT: Duration = Duration::from_secs(1);
 /// broker gives messages to a reader that was killed.
 const POLL: Duration = Duration::from_secs(5);
 /// The call's deadline: longer than the poll, or the proxy refuses it.
-const POLL_DEADLINE: Duration = Duration::from_secs(10);
+pub(crate) const POLL_DEADLINE: Duration = Duration::from_secs(10);
 /// Most carriers of one poll: the broker's limit.
 pub(crate) const POLL_BATCH: i32 = 32;
 /// The broker refuses shorter leases.
@@ -92,6 +93,8 @@ pub(crate) struct PollEnd {
     /// When it ended.
     pub(crate) at: Instant,
     pub(crate) outcome: Result<Vec<proto::Message>, Error>,
+    /// Held until it was looked at.
+    pub(crate) open: watch::Receiver<()>,
 }
 
 /// A lease as brokers take it.
@@ -100,7 +103,13 @@ pub(crate) fn lease_of(lease: Millis) -> Millis {
 }
 
 /// Asks one broker, which answers as soon as it has something.
-pub(crate) async fn poll(source: Source, broker: String, attempt: String, lease: Millis) -> PollEnd {
+pub(crate) async fn poll(
+    source: Source,
+    broker: String,
+    attempt: String,
+    lease: Millis,
+    open: watch::Receiver<()>,
+) -> PollEnd {
     const DOING: &str = "receiving messages";
     let queue = proto::MessageQueue {
         topic: Some(named(source.topic.clone())),
@@ -122,7 +131,7 @@ pub(crate) async fn poll(source: Source, broker: String, attempt: String, lease:
         Ok((status, messages)) => failure::expect_done(DOING, status.as_ref()).map(|()| messages),
         Err(status) => Err(failure::unavailable(DOING, &status)),
     };
-    PollEnd { broker, attempt, at: Instant::now(), outcome }
+    PollEnd { broker, attempt, at: Instant::now(), outcome, open }
 }
 
 /// What a broker's message brings. One without a handle cannot be settled, and comes again.

@@ -27,7 +27,7 @@ use onceward_domain::ports::deadline::{
 use onceward_domain::time::{Millis, Timestamp};
 use tokio::runtime::Handle;
 
-use crate::bus::on_runtime;
+use crate::bus::{on_runtime, wind_down};
 use crate::consume::{Arrival, CONSUME_WAIT, Source, lease_of};
 use crate::expiries::{pack, parts_of, unpack};
 use crate::failure::{Verdict, judge_answer};
@@ -109,22 +109,23 @@ impl RocketTrigger {
         Ok(Self { inner: Arc::new(inner), runtime })
     }
 
-    /// Waits for the polls' ends, some 5 s, and hands back what they bring and what waits here for its time; begins none any more. With a
-    /// broker that answers nothing it takes 20 s at most.
-    pub async fn stop_reading(&self) {
+    /// Begins no polls any more, and waits, some 5 s and 10 s at most, until those under way have ended and whoever takes was told what
+    /// they brought.
+    pub async fn wind_down(&self) {
         let inner = Arc::clone(&self.inner);
-        let stopping = async move {
-            inner.stop_reading().await;
+        let ending = async move {
+            wind_down(&inner.polls).await;
             Ok(())
         };
-        drop(on_runtime(&self.runtime, stopping).await);
+        drop(on_runtime(&self.runtime, ending).await);
     }
 
-    /// The same, and ends the sessions. What was told and not settled comes again after its lease.
+    /// Waits for the polls' ends, hands back what they brought and what waits here for its time, and ends the sessions. What was told and
+    /// not settled comes again after its lease. With a broker that answers nothing it takes 20 s at most.
     pub async fn close(&self) {
         let inner = Arc::clone(&self.inner);
         let closing = async move {
-            inner.stop_reading().await;
+            inner.give_back().await;
             join_all(inner.consumer.get().into_iter().chain(inner.producer.get()).map(Session::end)).await;
             Ok(())
         };
@@ -217,7 +218,7 @@ impl Inner {
         Ok(self.tell(limit))
     }
 
-    async fn stop_reading(&self) {
+    async fn give_back(&self) {
         let unread = self.polls.lock().await.end().await;
         let early = std::mem::take(&mut self.hands().early);
         let early = early.into_iter().map(|((_, carrier), held)| (carrier, held.handle));

@@ -3,14 +3,16 @@
 //! The broker has no other way to say that something came: a poll waits at the broker for at least five seconds. So
 //! `consume` waits for the polls for a moment only and leaves them under way; the next `consume` finds what they brought.
 //! Invariants: a poll is never cut off, because the broker would give its messages to nobody: when nothing more is to be read, the
-//! polls end by themselves, and what they bring is handed back; so is what a poll brought so long ago that its lease is half over; a
+//! polls end by themselves, and what nobody takes of it is handed back; so is what a poll brought so long ago that its lease is half over; a
 //! broker that does not answer holds up no other, and is left alone for a moment; what was brought waits for no route.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::Duration;
 
 use onceward_domain::error::Error;
 use onceward_domain::time::Millis;
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout};
 
@@ -43,6 +45,8 @@ pub(crate) struct Polls {
     late: BTreeSet<String>,
     /// Whether no poll is begun any more.
     is_over: bool,
+    /// Closed while no poll is under way and nothing that one has brought waits here.
+    open: Arc<watch::Sender<()>>,
 }
 
 /// What polls have brought.
@@ -72,12 +76,14 @@ impl Polls {
         wait: Duration,
         name_attempt: &(dyn Fn() -> String + Sync),
     ) -> Result<Brought, Error> {
-        if self.is_over {
-            return Ok(Brought::default());
-        }
         let lease = lease_of(lease);
-        self.look_up(source).await?;
-        self.begin(source, lease, name_attempt);
+        if !self.is_over {
+            self.look_up(source).await?;
+            self.begin(source, lease, name_attempt);
+        } else if self.running.is_empty() {
+            // Nothing will come any more; whoever asks is about to stop.
+            let _waited = timeout(wait, std::future::pending::<()>()).await;
+        }
         let Ok(first) = timeout(wait, self.running.join_next()).await else { return Ok(Brought::default()) };
         // A poll that panicked is no poll any more; its broker is polled again when the others have ended.
         let mut ended: Vec<PollEnd> = first.and_then(Result::ok).into_iter().collect();
@@ -127,7 +133,8 @@ impl Polls {
         }
         for broker in self.free() {
             let attempt = self.lost.remove(&broker).unwrap_or_else(name_attempt);
-            self.running.spawn(poll(source.clone(), broker.clone(), attempt, lease));
+            let open = self.open.subscribe();
+            self.running.spawn(poll(source.clone(), broker.clone(), attempt, lease, open));
             self.polled.insert(broker);
         }
     }
@@ -146,7 +153,8 @@ impl Polls {
     /// What ended polls have brought; an error where all have failed and no other is under way.
     fn gather(&mut self, ended: impl Iterator<Item = PollEnd>, lease: Millis) -> Result<Brought, Error> {
         let (mut brought, mut trouble) = (Brought::default(), None);
-        for PollEnd { broker, attempt, at, outcome } in ended {
+        for PollEnd { broker, attempt, at, outcome, open } in ended {
+            drop(open);
             self.polled.remove(&broker);
             match outcome {
                 Ok(messages) if is_fresh(at, lease) => {
@@ -175,6 +183,13 @@ impl Polls {
             }
             None => Ok(brought),
         }
+    }
+
+    /// Begins no poll any more. What is given is closed when those under way have ended, and whoever consumes was given what they have
+    /// brought.
+    pub(crate) fn wind_down(&mut self) -> Arc<watch::Sender<()>> {
+        self.is_over = true;
+        Arc::clone(&self.open)
     }
 
     /// Lets the polls under way come to their end, and begins none any more; gives what they bring. Takes as long as a poll.
@@ -223,6 +238,7 @@ mod tests {
             attempt: "attempt".to_owned(),
             at: Instant::now().checked_sub(age).unwrap(),
             outcome,
+            open: watch::channel(()).1,
         }
     }
 
@@ -277,5 +293,17 @@ mod tests {
         polls.running.spawn(async { end("a", Duration::ZERO, Ok(1)) });
         assert_eq!(polls.end().await.len(), 1);
         assert!(polls.is_over);
+    }
+
+    #[tokio::test]
+    async fn fs_06_polls_are_over_when_what_they_brought_was_taken() {
+        let mut polls = Polls::default();
+        let open = polls.open.subscribe();
+        polls.running.spawn(async { PollEnd { open, ..end("a", Duration::ZERO, Ok(1)) } });
+        let over = polls.wind_down();
+        tokio::task::yield_now().await;
+        assert!(!over.is_closed(), "it was brought, and nobody has taken it");
+        assert!(polls.brought(LEASE).is_some());
+        timeout(REST, over.closed()).await.expect("nothing is under way");
     }
 }

@@ -24,7 +24,7 @@ use crate::api_keys;
 use crate::failure::Failure;
 use crate::logging::{self, LogFormat};
 use crate::output;
-use crate::settings::{Flags, Settings};
+use crate::settings::{Flags, Settings, StorePlace};
 use crate::stop::Stop;
 use crate::wiring::{self, Broker, Opened, Sandbox};
 
@@ -105,6 +105,9 @@ async fn serve_until(settings: &Settings, dev: bool, stop: Stop) -> Result<(), F
     // Before any worker takes something that a server without a port would only give back.
     let listener = if roles.contains(&Role::Api) { Some(bind(settings.listen).await?) } else { None };
     tell_trigger(settings.trigger()?);
+    if dev && matches!(settings.store_place()?, StorePlace::Server(_)) {
+        output::note("the bank of --dev knows the payments of this node alone: try payments on one node");
+    }
     if let Some(redis) = &opened.redis {
         tell_redis(redis).await;
     }
@@ -134,12 +137,11 @@ async fn serve_until(settings: &Settings, dev: bool, stop: Stop) -> Result<(), F
             Ok(())
         }
     };
-    let reading = async {
-        if let Some(broker) = &opened.broker {
-            broker.stop_reading().await;
-        }
-    };
-    tokio::join!(running.drain(), reading);
+    // While the workers are there: what comes now is a buyer's, who would wait until it is given out again.
+    if let Some(broker) = &opened.broker {
+        broker.wind_down().await;
+    }
+    running.drain().await;
     if let Some(broker) = &opened.broker {
         broker.close().await;
     }

@@ -185,6 +185,39 @@ async fn fs_05_a_lost_list_of_buckets_is_said_again() {
 }
 
 #[tokio::test]
+async fn fs_01_whoever_was_let_in_is_found_at_once_and_on_every_node() {
+    let ground = real::Ground::new("found");
+    let sale = Sale::of(10, 1, 2).await;
+    let (here, there) = (sale.gate(ground.options()), sale.gate(ground.options()));
+    assert!(
+        there.find(id(1)).await.unwrap().is_none(),
+        "it knows of no bucket, and remembers that for a while"
+    );
+    assert_eq!(reserve(&here, sale.command(1, "u1", 1)).await.unwrap(), queued(1));
+    assert!(there.find(id(1)).await.unwrap().is_some());
+    assert!(here.find(id(1)).await.unwrap().is_some());
+}
+
+#[tokio::test]
+async fn fs_06_an_order_that_was_made_while_somebody_looked_is_seen() {
+    let ground = real::Ground::new("meanwhile");
+    let sale = Sale::of(10, 1, 1).await;
+    let store = Arc::new(stalled::Stalled::around(sale.store.clone()));
+    let gate = sale.gate_before(store.clone(), ground.options());
+    let commands = [sale.command(1, "u1", 1), sale.command(2, "u2", 1)];
+    assert!(gate.reserve(commands.to_vec()).await.is_ok());
+    let mut reserved = Vec::new();
+    for command in &commands {
+        reserved.extend(gate.find(command.purchase).await.unwrap().map(|view| view.purchase));
+    }
+    sale.decide(reserved.remove(0), reserved.remove(0)).await;
+    gate.project(vec![sale.ordered(&commands[0])]).await.unwrap().remove(0).unwrap();
+    store.look_early();
+    let found = gate.find(id(1)).await.unwrap().unwrap();
+    assert!(found.purchase.order.is_some(), "the gate knew of it, and so does the store by now");
+}
+
+#[tokio::test]
 async fn fs_18_while_a_rebuild_goes_on_nobody_waits_long_and_a_slow_store_shuts_no_open_door() {
     let ground = real::Ground::new("patience");
     let sale = Sale::of(500_000, 2, 1).await;

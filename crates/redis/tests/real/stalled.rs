@@ -1,7 +1,7 @@
 //! A store that can be held up: its views, or those of the catalogue alone, wait until it goes on.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use onceward_domain::due::{ClaimRequest, Claimed};
 use onceward_domain::error::{Code, Error};
@@ -15,6 +15,7 @@ pub(crate) struct Stalled {
     inner: Arc<dyn Store>,
     stalled: watch::Sender<Stall>,
     asked: AtomicU64,
+    is_early: AtomicBool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -27,7 +28,12 @@ enum Stall {
 
 impl Stalled {
     pub(crate) fn around(inner: Arc<dyn Store>) -> Self {
-        Self { inner, stalled: watch::Sender::new(Stall::Nothing), asked: AtomicU64::new(0) }
+        Self {
+            inner,
+            stalled: watch::Sender::new(Stall::Nothing),
+            asked: AtomicU64::new(0),
+            is_early: AtomicBool::new(false),
+        }
     }
 
     pub(crate) fn stall(&self) {
@@ -41,6 +47,11 @@ impl Stalled {
     /// How often somebody has wanted to know what is on sale.
     pub(crate) fn asked(&self) -> u64 {
         self.asked.load(Ordering::Relaxed)
+    }
+
+    /// The next view is one from before anything was decided.
+    pub(crate) fn look_early(&self) {
+        self.is_early.store(true, Ordering::Relaxed);
     }
 
     pub(crate) fn go_on(&self) {
@@ -63,7 +74,9 @@ impl Store for Stalled {
                 Stall::Views => false,
             };
             self.stalled.subscribe().wait_for(goes_on).await.map_err(gone)?;
-            self.inner.view(need).await
+            let facts = self.inner.view(need).await?;
+            let is_early = self.is_early.swap(false, Ordering::Relaxed);
+            Ok(if is_early { Facts { purchases: Default::default(), ..facts } } else { facts })
         })
     }
 

@@ -17,13 +17,20 @@ use crate::wiring;
 /// What PostgreSQL says of itself.
 pub(crate) fn postgres(url: &str) -> Vec<Finding> {
     let asked = on_a_runtime(async {
+        if onceward_postgres::is_new(url).await? {
+            return Ok(None);
+        }
         let store = PostgresStore::open(OpenOptions::new(url)).await?;
         let (settings, security) = (store.settings().await, store.security().await);
         store.close();
-        Ok((settings?, security?))
+        Ok(Some((settings?, security?)))
     });
     let (settings, security) = match asked {
-        Ok(told) => told,
+        Ok(Some(told)) => told,
+        Ok(None) => {
+            let detail = "the database answers, and has no tables yet: the first start makes them";
+            return vec![Finding::new("store", Verdict::Warning, detail)];
+        }
         Err(cause) => return vec![Finding::new("store", Verdict::Broken, cause.to_string())],
     };
     let concern = |text: &str| Finding::new("store settings", Verdict::Warning, text);
