@@ -90,7 +90,7 @@ pub async fn begin(url: &str) -> Result<Option<Migrated>, Error> {
 /// Whether there are no tables yet; nothing is made.
 ///
 /// # Errors
-/// [`Code::Unavailable`](onceward_domain::error::Code::Unavailable) where nobody answers.
+/// Where nobody answers, the URL is none, or the tables are of another program.
 pub async fn is_new(url: &str) -> Result<bool, Error> {
     let link = Link::open(&configured(&Address::parse(url)?, Purpose::Sums)).await?;
     Ok(version(&link).await? == 0)

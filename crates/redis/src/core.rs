@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use onceward_domain::catalogue::Sku;
-use onceward_domain::error::Error;
+use onceward_domain::error::{Code, Error};
 use onceward_domain::facts::Need;
 use onceward_domain::id::{PurchaseId, SkuKey};
 use onceward_domain::ports::admission::{Part, Reserve};
@@ -55,12 +55,23 @@ pub(crate) struct Core {
 
 #[derive(Default)]
 struct Registered {
-    /// When somebody began to read it last.
+    /// When somebody began to read it last, and could.
     read_at: Option<Instant>,
+    /// When it was found that it cannot be read, and why.
+    unread: Option<(Instant, Code, String)>,
+    /// Until when the list that was read last has to do.
+    rests_until: Option<Instant>,
     /// As the servers have it.
     buckets: Vec<BucketId>,
     /// Those that this node has opened or let somebody into.
     own: HashSet<BucketId>,
+}
+
+impl Registered {
+    fn is_old(&self) -> bool {
+        self.read_at.is_none_or(|at| at.elapsed() > REGISTRY_AGE)
+            && self.rests_until.is_none_or(|until| until < Instant::now())
+    }
 }
 
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -212,24 +223,52 @@ impl Core {
     /// All buckets that were opened and not let go of, as of a second ago, with the sales they belong to. The list's own server may be
     /// away while those of the buckets are there: then they are the ones that it named last.
     pub(crate) async fn everywhere(&self) -> Result<Vec<(Arc<Sale>, u16)>, Error> {
-        let is_old = lock(&self.registered).read_at.is_none_or(|at| at.elapsed() > REGISTRY_AGE);
-        self.listed(is_old.then(Instant::now)).await
-    }
-
-    /// The same as of this time: who was let in before it is in one of them.
-    pub(crate) async fn everywhere_since(&self, time: Instant) -> Result<Vec<(Arc<Sale>, u16)>, Error> {
-        self.listed(Some(time)).await
-    }
-
-    /// The list, read anew where it was read before this time.
-    async fn listed(&self, since: Option<Instant>) -> Result<Vec<(Arc<Sale>, u16)>, Error> {
-        if let Some(time) = since {
-            let _turn = self.reading.lock().await;
-            let is_older = lock(&self.registered).read_at.is_none_or(|at| at < time);
-            if is_older {
-                self.reread().await?;
+        let is_old = lock(&self.registered).is_old();
+        if is_old && let Err(error) = self.read_since(Instant::now()).await {
+            let mut registered = lock(&self.registered);
+            if registered.buckets.is_empty() {
+                return Err(error);
             }
+            tracing::warn!(target: "onceward", event = "admission.list_unread", ?error);
+            // Not again for a moment. Whoever must know reads it all the same.
+            registered.rests_until = Some(Instant::now() + REGISTRY_AGE);
         }
+        self.listed().await
+    }
+
+    /// All buckets that were opened before this time and not let go of.
+    ///
+    /// # Errors
+    /// Where the list cannot be read: whoever is looked for may be in one that it names.
+    pub(crate) async fn everywhere_since(&self, time: Instant) -> Result<Vec<(Arc<Sale>, u16)>, Error> {
+        self.read_since(time).await?;
+        self.listed().await
+    }
+
+    /// Reads the list where it was read before this time. Whoever waited while another one could not read it does not try in turn.
+    async fn read_since(&self, time: Instant) -> Result<(), Error> {
+        let _turn = self.reading.lock().await;
+        let (read_at, unread) = {
+            let registered = lock(&self.registered);
+            (registered.read_at, registered.unread.clone())
+        };
+        if read_at.is_some_and(|at| at >= time) {
+            return Ok(());
+        }
+        if let Some((_, code, text)) = unread.filter(|(at, ..)| *at >= time) {
+            return Err(Error::new(code, text));
+        }
+        let began = Instant::now();
+        let read = self.read_registry().await;
+        let mut registered = lock(&self.registered);
+        let failed = read.as_ref().err();
+        registered.unread = failed.map(|why| (Instant::now(), why.code(), why.operator_text().to_owned()));
+        registered.buckets = read?;
+        registered.read_at = Some(began);
+        Ok(())
+    }
+
+    async fn listed(&self) -> Result<Vec<(Arc<Sale>, u16)>, Error> {
         let known = lock(&self.registered).buckets.clone();
         let mut found = Vec::with_capacity(known.len());
         for BucketId { key, number } in known {
@@ -239,21 +278,6 @@ impl Core {
             }
         }
         Ok(found)
-    }
-
-    async fn reread(&self) -> Result<(), Error> {
-        let began = Instant::now();
-        let read = self.read_registry().await;
-        let mut registered = lock(&self.registered);
-        match read {
-            Ok(buckets) => registered.buckets = buckets,
-            Err(error) if registered.buckets.is_empty() => return Err(error),
-            Err(error) => {
-                tracing::warn!(target: "onceward", event = "admission.list_unread", ?error);
-            }
-        }
-        registered.read_at = Some(began);
-        Ok(())
     }
 
     /// The list, with what it has lost of this node's own.

@@ -68,8 +68,12 @@ impl Core {
 
     /// The same for a person, who waits for no pause.
     pub(crate) async fn open_now(&self, sale: &Sale, bucket: &Bucket) -> Result<Opened, Error> {
+        let seen = bucket.openings.load(Ordering::Acquire);
         let _turn = bucket.turn.lock().await;
         let _running = Running::of(&self.rebuilding);
+        if bucket.openings.load(Ordering::Acquire) != seen {
+            return Ok(Opened::Open);
+        }
         self.try_to_open(sale, bucket).await
     }
 

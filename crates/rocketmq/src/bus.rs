@@ -111,7 +111,7 @@ impl RocketBus {
         self.on_runtime(async move { inner.check().await }).await
     }
 
-    /// Begins no polls any more, and waits, some 5 s and 10 s at most, until those under way have ended and whoever consumes was given
+    /// Begins no polls any more, and waits, some 5 s and 10 s at most, until those under way have ended and whoever consumes has taken
     /// what they brought. What is left then is handed back by [`Self::close`].
     pub async fn wind_down(&self) {
         let inner = Arc::clone(&self.inner);
@@ -123,7 +123,7 @@ impl RocketBus {
     }
 
     /// Waits for the polls' ends, hands back what nobody has taken of what they brought, and ends the sessions. What was handed out and
-    /// not settled comes again after its lease. With a broker that answers nothing it takes 20 s at most.
+    /// not settled comes again after its lease. With a broker that answers nothing it takes 25 s at most.
     pub async fn close(&self) {
         let inner = Arc::clone(&self.inner);
         let closing = async move {
@@ -233,8 +233,12 @@ impl Inner {
                 tracing::warn!(target: "onceward", event = "broker.not_ended", error = error.operator_text());
             }
         };
-        // The leases of what is handed out run. What is not confirmed comes again.
-        let _tidied = timeout(CONSUME_WAIT, tidied).await;
+        if deliveries.is_empty() {
+            tidied.await;
+        } else if timeout(CONSUME_WAIT, tidied).await.is_err() {
+            // The leases of what is handed out run; the rest comes again after its own.
+            tracing::warn!(target: "onceward", event = "broker.slow", "it was not told what has ended");
+        }
         Ok(deliveries)
     }
 
@@ -327,8 +331,11 @@ impl Inner {
 
 /// Begins no polls any more, and waits until nothing of them is left, but not for ever: whoever should consume may be busy.
 pub(crate) async fn wind_down(polls: &tokio::sync::Mutex<Polls>) {
-    let open = polls.lock().await.wind_down();
-    let _waited = timeout(POLL_DEADLINE, open.closed()).await;
+    let over = async {
+        let open = polls.lock().await.wind_down();
+        open.closed().await;
+    };
+    let _waited = timeout(POLL_DEADLINE, over).await;
 }
 
 impl Reader {

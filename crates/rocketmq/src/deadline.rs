@@ -109,8 +109,8 @@ impl RocketTrigger {
         Ok(Self { inner: Arc::new(inner), runtime })
     }
 
-    /// Begins no polls any more, and waits, some 5 s and 10 s at most, until those under way have ended and whoever takes was told what
-    /// they brought.
+    /// Begins no polls any more, and waits, some 5 s and 10 s at most, until those under way have ended and what they brought waits
+    /// here for its time.
     pub async fn wind_down(&self) {
         let inner = Arc::clone(&self.inner);
         let ending = async move {
@@ -121,7 +121,7 @@ impl RocketTrigger {
     }
 
     /// Waits for the polls' ends, hands back what they brought and what waits here for its time, and ends the sessions. What was told and
-    /// not settled comes again after its lease. With a broker that answers nothing it takes 20 s at most.
+    /// not settled comes again after its lease. With a broker that answers nothing it takes 25 s at most.
     pub async fn close(&self) {
         let inner = Arc::clone(&self.inner);
         let closing = async move {

@@ -45,7 +45,7 @@ pub(crate) struct Polls {
     late: BTreeSet<String>,
     /// Whether no poll is begun any more.
     is_over: bool,
-    /// Closed while no poll is under way and nothing that one has brought waits here.
+    /// Closed while no poll is under way and nothing that one has brought waits to be gathered.
     open: Arc<watch::Sender<()>>,
 }
 
@@ -87,11 +87,15 @@ impl Polls {
         let Ok(first) = timeout(wait, self.running.join_next()).await else { return Ok(Brought::default()) };
         // A poll that panicked is no poll any more; its broker is polled again when the others have ended.
         let mut ended: Vec<PollEnd> = first.and_then(Result::ok).into_iter().collect();
-        let patience = match ended.iter().any(is_full) {
-            // What they bring while this is decided would be too old again.
-            true if !self.late.is_disjoint(&self.polled) => wait,
-            true => OTHERS_WAIT,
-            false => Duration::ZERO,
+        let patience = match ended.iter().find(|end| is_full(end)) {
+            // What the others bring while this is decided would be too old again.
+            Some(full)
+                if self.polled.iter().any(|other| *other != full.broker && self.late.contains(other)) =>
+            {
+                wait
+            }
+            Some(_) => OTHERS_WAIT,
+            None => Duration::ZERO,
         };
         let others = async {
             while let Some(next) = self.running.join_next().await {
@@ -162,7 +166,9 @@ impl Polls {
                     brought.fresh.extend(messages.into_iter().filter_map(arrival));
                 }
                 Ok(messages) => {
-                    self.late.insert(broker);
+                    if !messages.is_empty() {
+                        self.late.insert(broker);
+                    }
                     brought.stale.extend(messages.into_iter().filter_map(arrival));
                 }
                 Err(error) => {
@@ -185,7 +191,7 @@ impl Polls {
         }
     }
 
-    /// Begins no poll any more. What is given is closed when those under way have ended, and whoever consumes was given what they have
+    /// Begins no poll any more. What is given is closed when those under way have ended, and whoever consumes has taken what they have
     /// brought.
     pub(crate) fn wind_down(&mut self) -> Arc<watch::Sender<()>> {
         self.is_over = true;
@@ -278,6 +284,8 @@ mod tests {
         let failed = || vec![end("b", now, Err(Code::Unavailable))].into_iter();
         let busy = [end("a", now, Ok(1))].into_iter();
         assert_eq!(counts(&polls.gather(busy.chain(failed()), LEASE).unwrap()), (1, 0));
+        // However slow the machine is.
+        polls.resting.values_mut().for_each(|until| *until += Duration::from_secs(60));
         assert_eq!(polls.free(), ["a"], "although no poll is under way");
         polls.brokers.remove("a");
         assert_eq!(polls.free(), ["b"]);

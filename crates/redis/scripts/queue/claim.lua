@@ -63,8 +63,8 @@ answer[1] = #spent
 if #scores > 0 then
   redis.call('ZADD', KEYS[1], unpack(scores))
   redis.call('HSET', KEYS[2], unpack(work))
-  redis.call('HSET', KEYS[5], 'token', string.format('%.0f', token), 'leased', tonumber(lane[3] or 0) + fresh, 'last_claim', now)
+  redis.call('HSET', KEYS[5], 'token', string.format('%.0f', token), 'leased', math.max(0, tonumber(lane[3] or 0) + fresh), 'last_claim', now)
 elseif fresh ~= 0 then
-  redis.call('HSET', KEYS[5], 'leased', tonumber(lane[3] or 0) + fresh)
+  redis.call('HSET', KEYS[5], 'leased', math.max(0, tonumber(lane[3] or 0) + fresh))
 end
 return answer

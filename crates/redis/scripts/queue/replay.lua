@@ -12,7 +12,11 @@ local answers = {}
 for at = 2, #ARGV, 2 do
   local member = ARGV[at]
   local entry = redis.call('HGET', KEYS[3], member)
-  if entry and #entry >= 21 and struct.unpack('>I8', entry, 6) == tonumber(ARGV[at + 1]) then
+  if (not entry or #entry < 21) and redis.call('ZSCORE', KEYS[6], member) then
+    -- As it was shown: whole, behind a head that can be read.
+    entry = '0' .. string.rep('\0', 20) .. (entry or '')
+  end
+  if entry and struct.unpack('>I8', entry, 6) == tonumber(ARGV[at + 1]) then
     redis.call('HDEL', KEYS[3], member)
     redis.call('ZREM', KEYS[6], member)
     redis.call('HSET', KEYS[2], member, entry)

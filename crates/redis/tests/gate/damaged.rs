@@ -5,7 +5,7 @@ use std::sync::Arc;
 use onceward_domain::due::Lane;
 use onceward_domain::error::{Class, Error};
 use onceward_domain::ports::admission::{Admission, Reserve, SendSettlement};
-use onceward_domain::ports::due_queue::{ClaimWork, Due, DueQueue, NewWork};
+use onceward_domain::ports::due_queue::{ClaimWork, Due, DueQueue, Exhaustion, NewWork, Replayed};
 use onceward_domain::retry::RetryPolicy;
 use onceward_domain::time::{Millis, Timestamp};
 use onceward_redis::{RedisQueue, Time};
@@ -102,5 +102,11 @@ async fn lq_05_work_that_cannot_be_read_is_set_aside_whole_and_holds_up_no_other
     let aside = queue.exhausted(lane.clone(), 10, None).await.unwrap();
     let aside: Vec<_> = aside.iter().map(|one| (&*one.member, one.body.as_slice())).collect();
     assert_eq!(aside, [("a", &b"1\0stump"[..]), ("c", b"")]);
-    assert_eq!(queue.to_announce(lane, 10).await.unwrap().len(), 2, "a person is told");
+    assert_eq!(queue.to_announce(lane.clone(), 10).await.unwrap().len(), 2, "a person can be told");
+    // The entry of one that was set aside is lost as well; a person brings both back all the same.
+    let mut command = redis::cmd("HDEL");
+    let _: i64 =
+        command.arg(ground.key_of("queue:{lane}:dead")).arg("c").query(&mut ground.connection()).unwrap();
+    let which: Vec<Exhaustion> = queue.to_announce(lane.clone(), 10).await.unwrap();
+    assert_eq!(queue.replay(lane, which).await.unwrap(), [Replayed::Revived; 2]);
 }

@@ -10,6 +10,7 @@ use onceward_domain::ports::admission::{
     Admission, CompensateCode, Projected, Reserve, ReserveAnswer, SendSettlement,
 };
 use onceward_domain::time::Millis;
+use onceward_redis::RedisAdmission;
 use tokio::sync::Mutex;
 use tokio::time::timeout;
 
@@ -148,6 +149,13 @@ async fn fs_19_a_bucket_that_answers_nonsense_hides_no_other_from_the_workers() 
     assert!(gate.settle_send(ends).await.unwrap() > 0);
 }
 
+/// Lets somebody into each bucket. The server that another test had hang may do so for a moment yet.
+async fn open_all(gate: &RedisAdmission, sale: &Sale, patience: Duration) {
+    let commands = sale.commands(0..64);
+    let opened = async { while gate.reserve(commands.clone()).await.is_err() {} };
+    timeout(patience, opened).await.expect("every bucket is open");
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn fs_19_while_a_server_of_a_cluster_hangs_buyers_of_the_others_do_not_wait() {
     const HANGS: Duration = Duration::from_secs(5);
@@ -156,7 +164,7 @@ async fn fs_19_while_a_server_of_a_cluster_hangs_buyers_of_the_others_do_not_wai
     let sale = Sale::of(1_000_000, 2, 16).await;
     let gate = sale.gate(ground.options().with_response_limit(Duration::from_millis(400)));
     let mut buyers: BTreeMap<u64, Vec<Reserve>> = BTreeMap::new();
-    assert!(gate.reserve(sale.commands(0..64)).await.is_ok(), "every bucket is open");
+    open_all(&gate, &sale, 10 * HANGS).await;
     for command in sale.commands(64..40_000) {
         buyers.entry(gate.part(&command).0).or_default().push(command);
     }
@@ -190,12 +198,7 @@ async fn fs_19_who_comes_to_a_server_of_a_cluster_that_hangs_is_told_so_at_once_
     let ground = real::Ground::on(real::Servers::Cluster, "silent");
     let sale = Sale::of(1_000_000, 2, 16).await;
     let gate = sale.gate(ground.options().with_response_limit(Duration::from_millis(400)));
-    let opened = sale.commands(0..64);
-    let is_open = async {
-        // The server that hung before may do so for a moment yet.
-        while gate.reserve(opened.clone()).await.is_err() {}
-    };
-    timeout(10 * HANGS, is_open).await.expect("every bucket is open");
+    open_all(&gate, &sale, 10 * HANGS).await;
     let mut buyers: BTreeMap<u64, Vec<Reserve>> = BTreeMap::new();
     for command in sale.commands(64..8_000) {
         buyers.entry(gate.part(&command).0).or_default().push(command);
