@@ -54,30 +54,29 @@ impl Core {
     /// Opens a bucket, after bringing it up to what the store has decided, unless its sale is past. Who comes while another one does
     /// it waits, and does nothing.
     pub(crate) async fn open(&self, sale: &Sale, bucket: &Bucket) -> Result<Opened, Error> {
-        let seen = bucket.openings.load(Ordering::Acquire);
-        let _turn = bucket.turn.lock().await;
-        let _running = Running::of(&self.rebuilding);
-        if bucket.openings.load(Ordering::Acquire) != seen {
-            return Ok(Opened::Open);
-        }
-        if let Some(refusal) = bucket.left_alone() {
-            return Err(refusal);
-        }
-        self.try_to_open(sale, bucket).await
+        self.open_unless(sale, bucket, Bucket::left_alone).await
     }
 
     /// The same for a person, who waits for no pause.
     pub(crate) async fn open_now(&self, sale: &Sale, bucket: &Bucket) -> Result<Opened, Error> {
+        self.open_unless(sale, bucket, |_| None).await
+    }
+
+    async fn open_unless(
+        &self,
+        sale: &Sale,
+        bucket: &Bucket,
+        refusal: fn(&Bucket) -> Option<Error>,
+    ) -> Result<Opened, Error> {
         let seen = bucket.openings.load(Ordering::Acquire);
         let _turn = bucket.turn.lock().await;
         let _running = Running::of(&self.rebuilding);
         if bucket.openings.load(Ordering::Acquire) != seen {
             return Ok(Opened::Open);
         }
-        self.try_to_open(sale, bucket).await
-    }
-
-    async fn try_to_open(&self, sale: &Sale, bucket: &Bucket) -> Result<Opened, Error> {
+        if let Some(refusal) = refusal(bucket) {
+            return Err(refusal);
+        }
         let opened = self.open_in_rounds(sale, bucket).await;
         bucket.note_opening(opened.as_ref().err());
         opened
